@@ -1,0 +1,1 @@
+//! What a command is: one declarative row each, and what a request of it asks for.

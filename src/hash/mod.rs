@@ -1,0 +1,52 @@
+//! The key hashes, bit for bit as twemproxy 0.5.0 computes them on x86-64, and xxh3-64.
+
+/// A key hash by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Jenkins's one-at-a-time.
+    OneAtATime,
+    /// First four bytes of MD5, little-endian.
+    Md5,
+    /// CRC-16/XMODEM with an accumulator that is never cut to 16 bits.
+    Crc16,
+    /// 15 bits of CRC-32.
+    Crc32,
+    /// CRC-32.
+    Crc32a,
+    /// Low half of 64-bit FNV-1.
+    Fnv1_64,
+    /// Low half of 64-bit FNV-1a; twemproxy's default.
+    Fnv1a_64,
+    /// 32-bit FNV-1.
+    Fnv1_32,
+    /// 32-bit FNV-1a.
+    Fnv1a_32,
+    /// SuperFastHash.
+    Hsieh,
+    /// MurmurHash2.
+    Murmur,
+    /// lookup3 hashlittle.
+    Jenkins,
+    /// Low half of XXH3-64; shardwise's own, recommended for new deployments.
+    Xxh3_64,
+}
+
+/// How bytes ≥ 0x80 enter the hashes written for C's `char`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CharSign {
+    /// As nutcracker on x86-64.
+    Signed,
+    /// As nutcracker on AArch64.
+    Unsigned,
+}
+
+/// From a key to the 32 bits that place it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyHash {
+    /// Which function.
+    pub algorithm: Algorithm,
+    /// Sign of C's `char`.
+    pub char_sign: CharSign,
+    /// Opening and closing byte of a hash tag.
+    pub tag: Option<[u8; 2]>,
+}

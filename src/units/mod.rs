@@ -1,0 +1,58 @@
+//! Durations, byte sizes, addresses and secrets as the configuration writes them.
+
+use std::path::PathBuf;
+
+/// Where a pool listens (the reference's §1.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// `HOST:PORT`; the host is resolved when it is bound.
+    Tcp {
+        /// Name or address, IPv6 without brackets.
+        host: String,
+        /// 1…65535.
+        port: u16,
+    },
+    /// `/PATH [PERM]`.
+    Unix {
+        /// Socket file.
+        path: PathBuf,
+        /// chmod after bind, if not 0.
+        mode: Option<u32>,
+    },
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Endpoint {
+    /// Host and port; the host is resolved at every connect.
+    Tcp {
+        /// Name or address, IPv6 without brackets.
+        host: String,
+        /// 1…65535.
+        port: u16,
+    },
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+/// A password: shown by `Debug` as `***`, compared in constant time.
+#[derive(Clone)]
+pub struct Secret(Box<[u8]>);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Secret {
+    /// Keeps `bytes` as a secret.
+    pub fn new(bytes: impl Into<Box<[u8]>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// The bytes, to be sent to a server.
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
