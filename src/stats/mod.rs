@@ -1,1 +1,110 @@
-//! stats
+//! Counters: each defined once, written by one thread and read by others.
+//!
+//! A worker owns one [`PoolBlock`] per pool and one [`ServerBlock`] per server, and adds with a relaxed load and
+//! store (no read-modify-write). The control thread holds the same `Arc`s and sums them when asked.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that one thread writes and others read. Gauges are counters that also go down.
+#[derive(Debug, Default)]
+pub struct Cell(AtomicU64);
+
+impl Cell {
+    /// Adds `n`. Only the owning thread may call it: concurrent additions would be lost.
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+
+    /// Subtracts `n` from a gauge. Only the owning thread.
+    pub fn sub(&self, n: u64) {
+        self.add(n.wrapping_neg());
+    }
+
+    /// Sets a gauge or a timestamp. Only the owning thread.
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+
+    /// The value now, from any thread.
+    pub fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What a cell counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Only goes up.
+    Counter,
+    /// Goes up and down; 0 when nothing is there.
+    Gauge,
+    /// A point in time, microseconds since 1970; 0: never.
+    Timestamp,
+}
+
+/// Name, kind and meaning of one cell, as docs and stats show it.
+#[derive(Clone, Copy, Debug)]
+pub struct Definition {
+    /// twemproxy's name where the meaning is the same.
+    pub name: &'static str,
+    /// What it counts.
+    pub kind: Kind,
+    /// One line.
+    pub help: &'static str,
+}
+
+macro_rules! block {
+    ($(#[$doc:meta])* $block:ident { $($name:ident: $kind:ident, $help:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub struct $block {
+            $(#[doc = $help] pub $name: Cell,)*
+        }
+
+        impl $block {
+            /// All cells of this block, in the order of [`Self::cells`].
+            pub const DEFINITIONS: &'static [Definition] =
+                &[$(Definition { name: stringify!($name), kind: Kind::$kind, help: $help },)*];
+
+            /// All cells, in the order of [`Self::DEFINITIONS`].
+            pub fn cells(&self) -> impl Iterator<Item = &Cell> {
+                [$(&self.$name,)*].into_iter()
+            }
+        }
+    };
+}
+
+block! {
+    /// What one worker counts for one pool.
+    PoolBlock {
+        client_eof: Counter, "client connections closed after the client's EOF";
+        client_err: Counter, "client connections closed for any other reason";
+        client_connections: Gauge, "open client connections";
+        forward_error: Counter, "error replies made by the proxy for client requests";
+        fragments: Counter, "parts that multi-key requests were split into";
+        client_total: Counter, "client connections accepted";
+        client_refused: Counter, "client connections refused by client_connections";
+    }
+}
+
+block! {
+    /// What one worker counts for one server.
+    ServerBlock {
+        server_eof: Counter, "connections that the server closed";
+        server_err: Counter, "connections lost to another error";
+        server_timedout: Counter, "connections given up after the timeout";
+        server_connections: Gauge, "established connections";
+        server_total: Counter, "connections established since start";
+        requests: Counter, "requests forwarded, each part of a split one counted";
+        request_bytes: Counter, "bytes of them";
+        responses: Counter, "replies received for them";
+        response_bytes: Counter, "bytes of them";
+        in_queue: Gauge, "requests waiting to be written";
+        in_queue_bytes: Gauge, "bytes of them";
+        out_queue: Gauge, "requests written and awaiting their reply";
+        out_queue_bytes: Gauge, "bytes of them";
+        failed_attempts: Gauge, "consecutive failures: attempts to connect, lost connections, timeouts";
+        failing_since: Timestamp, "when the first failure of this run happened; 0 while there is none";
+        last_success: Timestamp, "when a reply last ended a run of failures or was last noted (at most once a second)";
+    }
+}

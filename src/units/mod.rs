@@ -51,8 +51,22 @@ impl Secret {
         Self(bytes.into())
     }
 
+    /// Whether `given` is this secret; the time taken depends on lengths only.
+    pub fn matches(&self, given: &[u8]) -> bool {
+        use subtle::ConstantTimeEq;
+        self.0.as_ref().ct_eq(given).into()
+    }
+
     /// The bytes, to be sent to a server.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }
 }
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.matches(other.expose())
+    }
+}
+
+impl Eq for Secret {}

@@ -1,1 +1,93 @@
-//! worker
+//! One thread's world: its clients, its connections to every server, and the flusher.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use crate::stats::{PoolBlock, ServerBlock};
+use crate::topology::{Generation, PoolIx, ServerIx};
+
+/// A socket of a new client, accepted elsewhere.
+#[derive(Debug)]
+pub enum Accepted {
+    /// From a TCP listener, non-blocking.
+    Tcp(std::net::TcpStream),
+    /// From a unix listener, non-blocking.
+    Unix(std::os::unix::net::UnixStream),
+}
+
+/// A listening socket, bound and non-blocking.
+#[derive(Debug)]
+pub enum Bound {
+    /// TCP.
+    Tcp(std::net::TcpListener),
+    /// Unix.
+    Unix(std::os::unix::net::UnixListener),
+}
+
+/// What control tells a worker. Rare: never on the path of a request.
+#[derive(Debug)]
+pub enum Order {
+    /// Accept clients of a pool from this socket yourself.
+    Listen(PoolIx, Bound),
+    /// Serve this client, accepted by the dealer.
+    Adopt(PoolIx, Accepted),
+    /// Stop accepting, finish what is in flight, close every client; cut what is left after the limit. Then end.
+    Drain(Duration),
+}
+
+/// What a worker tells control: only that something is worth a look. May be lost when control is behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A server's failures reached the pool's limit in this worker; control reads the cells.
+    Failing(PoolIx, ServerIx),
+    /// A drain ended; so many clients had to be cut.
+    Drained {
+        /// Worker's index.
+        worker: usize,
+        /// Clients closed by the limit.
+        cut: u64,
+    },
+}
+
+/// The cells of one worker, for control to sum. The shape follows the first generation.
+#[derive(Debug)]
+pub struct WorkerStats {
+    /// By `PoolIx`.
+    pub pools: Vec<PoolStats>,
+}
+
+/// The cells of one pool in one worker.
+#[derive(Debug)]
+pub struct PoolStats {
+    /// The pool's own.
+    pub pool: PoolBlock,
+    /// By `ServerIx`.
+    pub servers: Vec<ServerBlock>,
+}
+
+/// Control's end of a running worker.
+#[derive(Debug)]
+pub struct Worker {
+    /// From 0.
+    pub index: usize,
+    /// Orders to it; an error means that the thread has ended.
+    pub orders: mpsc::UnboundedSender<Order>,
+    /// Its cells.
+    pub stats: Arc<WorkerStats>,
+    /// The thread.
+    pub thread: std::thread::JoinHandle<()>,
+}
+
+/// Starts worker `index` on a thread of its own.
+///
+/// It serves `generations.borrow()` at once and every later one as it is published.
+pub fn spawn(
+    index: usize,
+    generations: watch::Receiver<Arc<Generation>>,
+    notices: mpsc::Sender<Notice>,
+) -> std::io::Result<Worker> {
+    let _ = (index, generations, notices);
+    Err(std::io::Error::other("not built yet"))
+}
