@@ -22,4 +22,26 @@ impl ErrorReply {
     pub fn wrong_arity(name: &str) -> Self {
         Self::text(format!("ERR wrong number of arguments for '{name}' command"))
     }
+
+    /// Redis's form of a framing error; the connection closes behind it.
+    pub fn protocol(what: &'static str) -> Self {
+        Self::text(format!("ERR Protocol error: {what}"))
+    }
+
+    /// An argument that starts with `byte` instead of `$`.
+    pub fn protocol_expected_bulk(byte: u8) -> Self {
+        Self::text(format!("ERR Protocol error: expected '$', got '{}'", printable(byte)))
+    }
+
+    /// Writes the error as it goes over the wire.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(b'-');
+        out.extend(self.0.bytes().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// A byte that is safe inside a line of text.
+fn printable(byte: u8) -> char {
+    if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' }
 }
