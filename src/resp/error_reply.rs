@@ -33,6 +33,11 @@ impl ErrorReply {
         Self::text(format!("ERR Protocol error: expected '$', got '{}'", printable(byte)))
     }
 
+    /// A request that its server did not answer: what happened, which server, and what is known beyond.
+    pub fn server_failed(words: &str, server: &str, detail: &str) -> Self {
+        Self::text(format!("ERR {words}: {server}{detail}"))
+    }
+
     /// Writes the error as it goes over the wire.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(b'-');

@@ -3,6 +3,7 @@
 //! A worker owns one [`PoolBlock`] per pool and one [`ServerBlock`] per server, and adds with a relaxed load and
 //! store (no read-modify-write). The control thread holds the same `Arc`s and sums them when asked.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A number that one thread writes and others read. Gauges are counters that also go down.
@@ -106,5 +107,32 @@ block! {
         failed_attempts: Gauge, "consecutive failures: attempts to connect, lost connections, timeouts";
         failing_since: Timestamp, "when the first failure of this run happened; 0 while there is none";
         last_success: Timestamp, "when a reply last ended a run of failures or was last noted (at most once a second)";
+    }
+}
+
+/// The cells of one worker, for control to sum. The shape is that of the configuration: pools, and their servers.
+#[derive(Debug)]
+pub struct WorkerStats {
+    /// By `PoolIx`.
+    pub pools: Vec<PoolStats>,
+}
+
+/// The cells of one pool in one worker.
+#[derive(Debug)]
+pub struct PoolStats {
+    /// The pool's own.
+    pub pool: Arc<PoolBlock>,
+    /// By `ServerIx`.
+    pub servers: Vec<Arc<ServerBlock>>,
+}
+
+impl WorkerStats {
+    /// Zeroes for pools with so many servers each.
+    pub fn new(servers: impl IntoIterator<Item = usize>) -> Self {
+        let pool = |servers| PoolStats {
+            pool: Arc::default(),
+            servers: (0..servers).map(|_| Arc::default()).collect(),
+        };
+        Self { pools: servers.into_iter().map(pool).collect() }
     }
 }

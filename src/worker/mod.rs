@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
-use crate::stats::{PoolBlock, ServerBlock};
+pub use crate::stats::{PoolStats, WorkerStats};
 use crate::topology::{Generation, PoolIx, ServerIx};
 
 /// A socket of a new client, accepted elsewhere.
@@ -49,22 +49,6 @@ pub enum Notice {
         /// Clients closed by the limit.
         cut: u64,
     },
-}
-
-/// The cells of one worker, for control to sum. The shape follows the first generation.
-#[derive(Debug)]
-pub struct WorkerStats {
-    /// By `PoolIx`.
-    pub pools: Vec<PoolStats>,
-}
-
-/// The cells of one pool in one worker.
-#[derive(Debug)]
-pub struct PoolStats {
-    /// The pool's own.
-    pub pool: PoolBlock,
-    /// By `ServerIx`.
-    pub servers: Vec<ServerBlock>,
 }
 
 /// Control's end of a running worker.

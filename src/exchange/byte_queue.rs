@@ -1,0 +1,279 @@
+//! Bytes on their way to a socket: small ones gathered in one buffer, large ones passed on without a copy.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+
+use bytes::{Buf, Bytes, BytesMut};
+
+/// Most pieces handed to one vectored write; Linux takes up to 1,024.
+const MAX_PARTS: usize = 64;
+
+/// An ordered queue of bytes. An empty one owns no memory once [`ByteQueue::release`] was called.
+#[derive(Debug, Default)]
+pub struct ByteQueue {
+    /// Closed pieces, in front of `open`.
+    sealed: VecDeque<Bytes>,
+    /// Where small pieces are appended.
+    open: Vec<u8>,
+    /// Bytes of `open` that are gone already; not 0 only while `sealed` is empty.
+    gone: usize,
+    /// Bytes in all.
+    len: usize,
+}
+
+/// How a write to a socket ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// The queue is empty.
+    All,
+    /// The socket is full.
+    Blocked,
+}
+
+impl ByteQueue {
+    /// Appends a copy of `bytes`.
+    #[inline]
+    pub fn push_slice(&mut self, bytes: &[u8], pool: &BufferPool) {
+        self.append_with(pool, |open| open.extend_from_slice(bytes));
+    }
+
+    /// Appends `bytes` as they are, without a copy.
+    pub fn push_bytes(&mut self, bytes: Bytes) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.seal();
+        self.len += bytes.len();
+        self.sealed.push_back(bytes);
+    }
+
+    /// Lets `write` append to the open buffer; returns how many bytes it appended.
+    #[inline]
+    pub fn append_with(&mut self, pool: &BufferPool, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        if self.open.capacity() == 0 {
+            self.open = pool.take();
+        }
+        let before = self.open.len();
+        write(&mut self.open);
+        let added = self.open.len() - before;
+        self.len += added;
+        added
+    }
+
+    /// Drops the first `n` bytes.
+    pub fn advance(&mut self, mut n: usize) {
+        debug_assert!(n <= self.len);
+        self.len -= n;
+        while let Some(front) = self.sealed.front_mut() {
+            if n < front.len() {
+                front.advance(n);
+                return;
+            }
+            n -= front.len();
+            self.sealed.pop_front();
+        }
+        self.gone += n;
+        if self.gone == self.open.len() {
+            self.open.clear();
+            self.gone = 0;
+        }
+    }
+
+    /// Writes until nothing is left or the socket is full.
+    pub fn write_to(
+        &mut self,
+        mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
+    ) -> io::Result<Written> {
+        while self.len > 0 {
+            let result = if self.sealed.is_empty() {
+                write(&[IoSlice::new(&self.open[self.gone..])])
+            } else {
+                self.write_parts(&mut write)
+            };
+            match result {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => self.advance(n),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Written::Blocked),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Written::All)
+    }
+
+    /// Gives the buffer of an empty queue back.
+    #[inline]
+    pub fn release(&mut self, pool: &BufferPool) {
+        debug_assert_eq!(self.len, 0);
+        if self.open.capacity() > 0 {
+            pool.give(std::mem::take(&mut self.open));
+        }
+        if self.sealed.capacity() > 0 {
+            self.sealed = VecDeque::new();
+        }
+    }
+
+    /// Forgets everything in it.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Bytes waiting.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn write_parts(&self, write: &mut impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>) -> io::Result<usize> {
+        let mut parts = [IoSlice::new(&[]); MAX_PARTS];
+        let mut count = 0;
+        let open = (!self.open.is_empty()).then_some(self.open.as_slice());
+        for (part, bytes) in parts.iter_mut().zip(self.sealed.iter().map(Bytes::as_ref).chain(open)) {
+            *part = IoSlice::new(bytes);
+            count += 1;
+        }
+        write(&parts[..count])
+    }
+
+    /// Closes the open buffer, so that something can be queued behind it.
+    fn seal(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        let mut piece = Bytes::from(std::mem::take(&mut self.open));
+        piece.advance(std::mem::take(&mut self.gone));
+        self.sealed.push_back(piece);
+    }
+}
+
+/// Buffers that queues of one worker lend and give back, so that the common path does not allocate and an idle
+/// queue owns nothing.
+#[derive(Debug, Default)]
+pub struct BufferPool {
+    free: RefCell<Vec<Vec<u8>>>,
+    scratch: RefCell<Vec<BytesMut>>,
+}
+
+/// Capacity of a buffer for one read. Only what is read into it becomes resident.
+const SCRATCH_CAPACITY: usize = 128 << 10;
+/// Most of them kept: one is in use at a time, the others come back from large messages.
+const KEPT_SCRATCH: usize = 8;
+
+/// Most buffers kept, and the largest one kept: 2 MiB per worker at most. What a burst took beyond goes back.
+const KEPT_BUFFERS: usize = 64;
+const KEPT_CAPACITY: usize = 32 << 10;
+const FIRST_CAPACITY: usize = 1 << 10;
+
+impl BufferPool {
+    /// An empty buffer, of any capacity but 0.
+    #[inline]
+    pub fn take(&self) -> Vec<u8> {
+        self.free.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(FIRST_CAPACITY))
+    }
+
+    /// Takes a buffer back.
+    #[inline]
+    pub fn give(&self, mut buffer: Vec<u8>) {
+        let mut free = self.free.borrow_mut();
+        if free.len() < KEPT_BUFFERS && buffer.capacity() <= KEPT_CAPACITY {
+            buffer.clear();
+            free.push(buffer);
+        }
+    }
+
+    /// An empty buffer for one read.
+    #[inline]
+    pub fn take_scratch(&self) -> BytesMut {
+        let mut scratch = self.scratch.borrow_mut().pop().unwrap_or_default();
+        // Free of cost while nobody else holds a part of it; otherwise this makes a new one.
+        scratch.reserve(SCRATCH_CAPACITY);
+        scratch
+    }
+
+    /// Takes a read buffer back; messages may still share parts of it.
+    #[inline]
+    pub fn give_scratch(&self, mut buffer: BytesMut) {
+        let mut scratch = self.scratch.borrow_mut();
+        if scratch.len() < KEPT_SCRATCH {
+            buffer.clear();
+            scratch.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Slice(Vec<u8>),
+        Shared(Vec<u8>),
+        Write(usize),
+        Advance(usize),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let bytes = || proptest::collection::vec(any::<u8>(), 0..20);
+        proptest::collection::vec(
+            prop_oneof![
+                bytes().prop_map(Step::Slice),
+                bytes().prop_map(Step::Shared),
+                (0..30usize).prop_map(Step::Write),
+                (0..30usize).prop_map(Step::Advance),
+            ],
+            0..40,
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_leave_in_the_order_they_came(steps in steps()) {
+            let (pool, mut queue) = (BufferPool::default(), ByteQueue::default());
+            let (mut model, mut left) = (Vec::new(), Vec::new());
+            for step in steps {
+                match step {
+                    Step::Slice(bytes) => {
+                        model.extend_from_slice(&bytes);
+                        queue.push_slice(&bytes, &pool);
+                    }
+                    Step::Shared(bytes) => {
+                        model.extend_from_slice(&bytes);
+                        queue.push_bytes(bytes.into());
+                    }
+                    Step::Write(room) => {
+                        let mut room = room;
+                        let written = queue.write_to(|parts| {
+                            if room == 0 {
+                                return Err(io::ErrorKind::WouldBlock.into());
+                            }
+                            let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
+                            let n = all.len().min(room);
+                            left.extend_from_slice(&all[..n]);
+                            room -= n;
+                            Ok(n)
+                        }).unwrap();
+                        prop_assert_eq!(written == Written::All, queue.is_empty());
+                    }
+                    Step::Advance(n) => {
+                        let n = n.min(queue.len());
+                        left.extend_from_slice(&model[left.len()..left.len() + n]);
+                        queue.advance(n);
+                    }
+                }
+                prop_assert_eq!(queue.len(), model.len() - left.len());
+                if queue.is_empty() {
+                    queue.release(&pool);
+                }
+            }
+            prop_assert_eq!(&left[..], &model[..left.len()]);
+        }
+    }
+}

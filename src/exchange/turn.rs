@@ -1,0 +1,92 @@
+//! What must be written before this turn of the loop ends.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::Waker;
+use std::time::Instant;
+
+use super::byte_queue::BufferPool;
+
+/// Something with bytes to write at the end of the turn. Marking it twice in one turn is its own business to avoid.
+pub trait Flush {
+    /// Writes what is queued, as far as the socket takes it now.
+    fn flush(&self);
+}
+
+/// The worker's list of dirty servers and ready clients, its spare buffers, and the time of this turn.
+///
+/// The first mark wakes the flusher, which runs behind every task that was ready already: what all of them queue
+/// leaves in one write per socket.
+#[derive(Default)]
+pub struct Turn {
+    servers: RefCell<Vec<Rc<dyn Flush>>>,
+    clients: RefCell<Vec<Rc<dyn Flush>>>,
+    flusher: RefCell<Option<Waker>>,
+    now: Cell<Option<Instant>>,
+    /// Buffers for the queues of this worker.
+    pub buffers: BufferPool,
+}
+
+impl Turn {
+    /// Asks for `server` to be flushed at the end of the turn.
+    #[inline]
+    pub fn mark_server(&self, server: Rc<dyn Flush>) {
+        mark(&self.servers, server, &self.flusher);
+    }
+
+    /// Asks for `client` to be flushed at the end of the turn.
+    #[inline]
+    pub fn mark_client(&self, client: Rc<dyn Flush>) {
+        mark(&self.clients, client, &self.flusher);
+    }
+
+    /// Who drains this list.
+    pub fn set_flusher(&self, waker: &Waker) {
+        let mut flusher = self.flusher.borrow_mut();
+        if !flusher.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *flusher = Some(waker.clone());
+        }
+    }
+
+    /// Flushes servers, then clients. What they mark meanwhile is flushed too.
+    pub fn drain(&self) {
+        while drain(&self.servers) | drain(&self.clients) {}
+        self.now.set(None);
+    }
+
+    /// The time of this turn; `clock` is read at most once in it.
+    #[inline]
+    pub fn now(&self, clock: impl FnOnce() -> Instant) -> Instant {
+        self.now.get().unwrap_or_else(|| {
+            let now = clock();
+            self.now.set(Some(now));
+            now
+        })
+    }
+}
+
+#[inline]
+fn mark(list: &RefCell<Vec<Rc<dyn Flush>>>, item: Rc<dyn Flush>, flusher: &RefCell<Option<Waker>>) {
+    let mut list = list.borrow_mut();
+    if list.is_empty()
+        && let Some(waker) = flusher.borrow().as_ref()
+    {
+        waker.wake_by_ref();
+    }
+    list.push(item);
+}
+
+fn drain(list: &RefCell<Vec<Rc<dyn Flush>>>) -> bool {
+    let mut marked = std::mem::take(&mut *list.borrow_mut());
+    if marked.is_empty() {
+        return false;
+    }
+    marked.iter().for_each(|item| item.flush());
+    marked.clear();
+    // The vector goes back for its capacity, unless something new was marked meanwhile.
+    let mut list = list.borrow_mut();
+    if list.is_empty() {
+        *list = marked;
+    }
+    true
+}

@@ -1,0 +1,88 @@
+//! A connected socket of either family, read into a scratch buffer and written with vectors.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_util::io::poll_read_buf;
+
+/// A connected, non-blocking socket on this thread's runtime.
+#[derive(Debug)]
+pub enum Stream {
+    /// TCP.
+    Tcp(TcpStream),
+    /// A unix socket.
+    Unix(UnixStream),
+}
+
+/// Whether the kernel probes a silent peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keepalive {
+    /// Leave the socket as it is.
+    Off,
+    /// SO_KEEPALIVE with the system's own times (twemproxy's `tcpkeepalive`).
+    System,
+    /// Probe after 15 s of silence, every 5 s, 3 times: for server connections, where a dead host must be noticed.
+    Fast,
+}
+
+/// How long unacknowledged data may stay on its way before the kernel gives the connection up.
+const USER_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl Stream {
+    /// Sets what every server connection has: no delay, keepalive, a bound on unacknowledged data.
+    pub fn set_server_options(&self, keepalive: Keepalive) -> io::Result<()> {
+        let Self::Tcp(stream) = self else { return Ok(()) };
+        stream.set_nodelay(true)?;
+        let socket = SockRef::from(stream);
+        socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
+        set_keepalive(&socket, keepalive)
+    }
+
+    /// Reads once, into the free capacity of `buf` (which must have some). `Ok(0)`: the peer has closed.
+    ///
+    /// After a short read tokio clears readiness without a second system call.
+    pub fn poll_read_into(&mut self, cx: &mut Context<'_>, buf: &mut BytesMut) -> Poll<io::Result<usize>> {
+        debug_assert!(buf.capacity() > buf.len());
+        match self {
+            Self::Tcp(stream) => poll_read_buf(Pin::new(stream), cx, buf),
+            Self::Unix(stream) => poll_read_buf(Pin::new(stream), cx, buf),
+        }
+    }
+
+    /// Writes what the socket takes now, without waiting. `WouldBlock` when it is full.
+    pub fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match (self, parts) {
+            (Self::Tcp(stream), [one]) => stream.try_write(one),
+            (Self::Unix(stream), [one]) => stream.try_write(one),
+            (Self::Tcp(stream), _) => stream.try_write_vectored(parts),
+            (Self::Unix(stream), _) => stream.try_write_vectored(parts),
+        }
+    }
+
+    /// Waits until the socket can be written to again.
+    pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => stream.poll_write_ready(cx),
+            Self::Unix(stream) => stream.poll_write_ready(cx),
+        }
+    }
+}
+
+/// Applies `keepalive` to a TCP socket.
+pub fn set_keepalive(socket: &SockRef<'_>, keepalive: Keepalive) -> io::Result<()> {
+    match keepalive {
+        Keepalive::Off => Ok(()),
+        Keepalive::System => socket.set_keepalive(true),
+        Keepalive::Fast => socket.set_tcp_keepalive(
+            &TcpKeepalive::new()
+                .with_time(Duration::from_secs(15))
+                .with_interval(Duration::from_secs(5))
+                .with_retries(3),
+        ),
+    }
+}
