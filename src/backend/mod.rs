@@ -1,1 +1,22 @@
-//! backend
+//! Connections to servers.
+//!
+//! ```text
+//!   Server ─┬─ Lane 0 ── link: Idle | Connecting(pipe) | Up(Conn) | Down(cause)
+//!           └─ Lane 1 …          └─ retiring: Conns that are late with a reply, until they are empty
+//!   Conn = Stream + Pipe;   Pipe = bytes to be written + FIFO of awaited replies
+//! ```
+//!
+//! A client keeps to one lane of a server, so its requests reach the server in order. A lane's driver task connects,
+//! serves, and reconnects; requests only append to the pipe and mark the connection for the end of the turn.
+
+mod backoff;
+mod connect;
+mod conn;
+mod lane;
+mod pipe;
+mod server;
+
+pub use conn::Conn;
+pub use lane::{Lane, Fenced};
+pub use pipe::Request;
+pub use server::{Server, Settings};

@@ -43,6 +43,15 @@ impl Stream {
         set_keepalive(&socket, keepalive)
     }
 
+    /// Waits until a read may find something. Costs no system call.
+    #[inline]
+    pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => stream.poll_read_ready(cx),
+            Self::Unix(stream) => stream.poll_read_ready(cx),
+        }
+    }
+
     /// Reads once, into the free capacity of `buf` (which must have some). `Ok(0)`: the peer has closed.
     ///
     /// After a short read tokio clears readiness without a second system call.

@@ -1,0 +1,454 @@
+//! One established connection to a server.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::time::Sleep;
+
+use super::connect::cause_of;
+use super::pipe::{Pipe, Request};
+use super::server::Shared;
+use crate::exchange::{Cause, Flush, Inbox, Outcome, Recipient, Reply, Ticket, Written};
+use crate::net::Stream;
+use crate::resp::ReplyScanner;
+
+/// A socket, what is on its way to it, and what is awaited from it.
+pub struct Conn {
+    shared: Rc<Shared>,
+    stream: RefCell<Stream>,
+    pipe: RefCell<Pipe>,
+    reader: RefCell<Reader>,
+    /// In this turn's list already.
+    marked: Cell<bool>,
+    /// The socket was full: the driver waits until it can be written to.
+    blocked: Cell<bool>,
+    /// Why it cannot go on, found outside the driver.
+    broken: Cell<Option<Cause>>,
+    /// A timer for the oldest request is running.
+    timing: Cell<bool>,
+    /// At least one reply came: the server is alive.
+    answered: Cell<bool>,
+    driver: RefCell<Option<Waker>>,
+}
+
+/// How serving a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// A reply is late; what else is due may still come.
+    Late,
+    /// The connection is useless.
+    Over(Cause),
+}
+
+#[derive(Default)]
+struct Reader {
+    inbox: Inbox,
+    scanner: ReplyScanner,
+    /// A reply that is being passed on piece by piece.
+    streaming: Option<Streaming>,
+}
+
+struct Streaming {
+    ticket: Option<Ticket>,
+    /// Bytes still to come.
+    left: usize,
+    /// Bytes of the whole reply.
+    len: usize,
+}
+
+/// A reply longer than this is passed on before it is complete, if it is a client's next one.
+const STREAM_THRESHOLD: usize = 64 << 10;
+
+/// A complete reply from this size on moves as it is; a smaller one is copied.
+const SHARE_THRESHOLD: usize = 16 << 10;
+
+/// Reads in a row before other tasks get their turn.
+const READS_PER_TURN: usize = 4;
+
+impl Conn {
+    /// Puts `stream` in use; the requests in `pipe` go out first.
+    pub(super) fn new(stream: Stream, pipe: Pipe, shared: Rc<Shared>) -> Rc<Self> {
+        shared.stats.server_connections.add(1);
+        shared.stats.server_total.add(1);
+        Rc::new(Self {
+            shared,
+            stream: RefCell::new(stream),
+            pipe: RefCell::new(pipe),
+            reader: RefCell::default(),
+            marked: Cell::new(false),
+            blocked: Cell::new(false),
+            broken: Cell::new(None),
+            timing: Cell::new(false),
+            answered: Cell::new(false),
+            driver: RefCell::new(None),
+        })
+    }
+
+    /// Appends a request; it leaves at the end of this turn.
+    #[inline]
+    pub(super) fn send(self: &Rc<Self>, request: Request<'_>, ticket: Ticket) {
+        let shared = &self.shared;
+        let timed = shared.settings.timeout.is_some();
+        // Without a timeout nobody asks how old a request is.
+        let now = shared.turn.now(Instant::now);
+        let len = self.pipe.borrow_mut().push(request, ticket, now, &shared.turn.buffers);
+        shared.count_request(len);
+        if timed && !self.timing.replace(true) {
+            self.wake_driver();
+        }
+        self.mark();
+    }
+
+    /// Asks to be flushed at the end of this turn.
+    #[inline]
+    pub(super) fn mark(self: &Rc<Self>) {
+        if !self.marked.replace(true) {
+            let this: Rc<Self> = Rc::clone(self);
+            self.shared.turn.mark_server(this);
+        }
+    }
+
+    /// Bytes waiting to be written.
+    #[inline]
+    pub(super) fn unwritten(&self) -> usize {
+        self.pipe.borrow().unwritten()
+    }
+
+    /// Whether a reply for `client` is awaited here.
+    pub(super) fn awaits(&self, client: &Rc<dyn Recipient>) -> bool {
+        self.pipe.borrow().awaits(|ticket| ticket.is_for(client))
+    }
+
+    /// Whether any reply ever came.
+    pub(super) fn has_answered(&self) -> bool {
+        self.answered.get()
+    }
+
+    /// Whether nothing is due any more.
+    pub(super) fn is_drained(&self) -> bool {
+        self.pipe.borrow().is_empty() && self.reader.borrow().streaming.is_none()
+    }
+
+    /// Fails everything, and ends the driver.
+    pub(super) fn abort(&self, cause: Cause) {
+        let (touched, mut untouched) = self.dismantle();
+        let error = self.shared.error(cause);
+        touched.into_iter().for_each(|ticket| ticket.settle(Outcome::Unknown(error.clone())));
+        untouched.take_all().into_iter().for_each(|ticket| ticket.settle(Outcome::Unsent(error.clone())));
+        self.broken.set(Some(cause));
+        self.wake_driver();
+    }
+
+    /// Takes it apart: tickets of requests that may have been executed, and the requests that never left.
+    pub(super) fn dismantle(&self) -> (Vec<Ticket>, Pipe) {
+        let mut touched: Vec<Ticket> =
+            self.reader.borrow_mut().streaming.take().and_then(|streaming| streaming.ticket).into_iter().collect();
+        let mut pipe = self.pipe.take();
+        touched.extend(pipe.take_touched());
+        self.shared.show_queues(&pipe);
+        (touched, pipe)
+    }
+
+    /// Serves until a reply is late or the connection is over.
+    pub(super) async fn serve(self: &Rc<Self>) -> Ended {
+        let mut timer = None;
+        let ended = poll_fn(|cx| self.poll_serve(cx, &mut timer)).await;
+        if let Ended::Over(cause) = ended {
+            self.count_end(cause);
+        }
+        ended
+    }
+
+    /// Delivers what is due, taking no new requests, until all is there or one more timeout has passed.
+    pub(super) async fn deliver_rest(self: &Rc<Self>) {
+        let limit = self.shared.settings.timeout.unwrap_or_default();
+        let rest = async {
+            while !self.is_drained() {
+                if let Ended::Over(cause) = self.serve().await {
+                    return cause;
+                }
+            }
+            self.count_end(Cause::ResponseTimeout);
+            Cause::ResponseTimeout
+        };
+        let cause = tokio::time::timeout(limit, rest).await.unwrap_or_else(|_| {
+            self.count_end(Cause::ResponseTimeout);
+            Cause::ResponseTimeout
+        });
+        self.abort(cause);
+    }
+
+    fn poll_serve(
+        self: &Rc<Self>,
+        cx: &mut Context<'_>,
+        timer: &mut Option<Pin<Box<Sleep>>>,
+    ) -> Poll<Ended> {
+        self.remember_driver(cx);
+        if self.blocked.get() && self.stream.borrow().poll_write_ready(cx).is_ready() {
+            self.blocked.set(false);
+            self.write();
+        }
+        for _ in 0..READS_PER_TURN {
+            match self.poll_read(cx) {
+                Poll::Pending => {
+                    // Only now: what the server said before the connection broke has been read.
+                    return match self.broken.get() {
+                        Some(cause) => Poll::Ready(Ended::Over(cause)),
+                        None => self.poll_timer(cx, timer),
+                    };
+                }
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(cause)) => return Poll::Ready(Ended::Over(cause)),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// One read, and every reply that it completes.
+    fn poll_read(&self, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
+        let mut stream = self.stream.borrow_mut();
+        if stream.poll_read_ready(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let mut reader = self.reader.borrow_mut();
+        let reader = &mut *reader;
+        let pool = &self.shared.turn.buffers;
+        let missing = match &reader.streaming {
+            Some(_) => 0,
+            None => reader.scanner.missing(reader.inbox.len()),
+        };
+        let mut buffer = reader.inbox.buffer(missing, pool);
+        let polled = stream.poll_read_into(cx, &mut buffer);
+        drop(stream);
+        match polled {
+            Poll::Pending => {
+                reader.inbox.keep(buffer, missing, pool);
+                Poll::Pending
+            }
+            Poll::Ready(Ok(0)) => Poll::Ready(Err(Cause::Closed)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(read_failed(&error))),
+            Poll::Ready(Ok(_)) => {
+                self.answered.set(true);
+                self.shared.succeeded();
+                let result = self.receive(reader, buffer);
+                self.show_queues();
+                Poll::Ready(result)
+            }
+        }
+    }
+
+    /// Hands on every complete reply in `buffer` and keeps the rest.
+    fn receive(&self, reader: &mut Reader, mut buffer: BytesMut) -> Result<(), Cause> {
+        let pool = &self.shared.turn.buffers;
+        reader.receive_streamed(&mut buffer)?;
+        let mut at = 0;
+        while at < buffer.len() {
+            let Some(len) = reader.scanner.scan(&buffer[at..]).map_err(|_| Cause::Protocol)? else { break };
+            let ticket = self.take_head()?;
+            self.shared.count_response(len);
+            if len < SHARE_THRESHOLD {
+                if let Some(ticket) = ticket {
+                    ticket.settle(Outcome::Reply(Reply::Borrowed(&buffer[at..at + len])));
+                }
+                at += len;
+            } else {
+                let mut reply = buffer.split_to(at + len);
+                reply.advance(at);
+                at = 0;
+                if let Some(ticket) = ticket {
+                    ticket.settle(Outcome::Reply(Reply::Shared(reply.freeze())));
+                }
+            }
+        }
+        buffer.advance(at);
+        if let Some(len) = reader.scanner.bulk_len()
+            && len > STREAM_THRESHOLD
+            && self.pipe.borrow().head().is_some_and(|head| head.ticket.as_ref().is_none_or(Ticket::begin_stream))
+        {
+            let ticket = self.take_head()?;
+            reader.scanner = ReplyScanner::default();
+            reader.streaming = Some(Streaming { ticket, left: len, len });
+            self.shared.count_response(len);
+            reader.receive_streamed(&mut buffer)?;
+        }
+        let missing = reader.scanner.missing(buffer.len());
+        reader.inbox.keep(buffer, missing, pool);
+        Ok(())
+    }
+
+    /// Takes the head of the FIFO for a reply. An answer that nobody awaits, or one that came before its request
+    /// had left whole, ends the connection.
+    #[inline]
+    fn take_head(&self) -> Result<Option<Ticket>, Cause> {
+        let (head, early) = self.pipe.borrow_mut().pop().ok_or(Cause::Protocol)?;
+        if early {
+            self.broken.set(Some(Cause::Protocol));
+            self.wake_driver();
+        }
+        Ok(head.ticket)
+    }
+
+    /// Runs the timer of the oldest request. It is set anew only when it fires, not for each request.
+    fn poll_timer(&self, cx: &mut Context<'_>, timer: &mut Option<Pin<Box<Sleep>>>) -> Poll<Ended> {
+        let Some(timeout) = self.shared.settings.timeout else { return Poll::Pending };
+        if !self.timing.get() && timer.is_none() {
+            return Poll::Pending;
+        }
+        loop {
+            if let Some(sleep) = timer {
+                if sleep.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                let now = Instant::now();
+                if let Some(limit) = now.checked_sub(timeout)
+                    && let Some(ended) = self.expire(limit)
+                {
+                    return Poll::Ready(ended);
+                }
+            }
+            let Some(oldest) = self.pipe.borrow().oldest() else {
+                self.timing.set(false);
+                *timer = None;
+                return Poll::Pending;
+            };
+            self.timing.set(true);
+            let deadline = (oldest + timeout).into();
+            match timer {
+                Some(sleep) => sleep.as_mut().reset(deadline),
+                None => *timer = Some(Box::pin(tokio::time::sleep_until(deadline))),
+            }
+        }
+    }
+
+    /// Answers what is late with an error. A late reply leaves the connection to what else is due; a request
+    /// that could not even be written for so long means that the server takes nothing any more.
+    fn expire(&self, limit: Instant) -> Option<Ended> {
+        let expired = self.pipe.borrow_mut().expire(limit);
+        if expired.is_empty() {
+            return None;
+        }
+        self.shared.stats.server_timedout.add(1);
+        self.shared.failed();
+        let all_sent = expired.iter().all(|(_, sent)| *sent);
+        for (ticket, sent) in expired {
+            let cause = if sent { Cause::ResponseTimeout } else { Cause::QueueTimeout };
+            ticket.settle(Outcome::Unknown(self.shared.error(cause)));
+        }
+        let writable = all_sent && self.pipe.borrow().unwritten() == 0;
+        Some(if writable { Ended::Late } else { Ended::Over(Cause::ResponseTimeout) })
+    }
+
+    fn write(&self) {
+        let stream = self.stream.borrow();
+        let mut pipe = self.pipe.borrow_mut();
+        let written = pipe.out().write_to(|parts| stream.try_write_vectored(parts));
+        pipe.after_write(|| self.shared.turn.now(Instant::now));
+        match written {
+            Ok(Written::All) => pipe.out().release(&self.shared.turn.buffers),
+            Ok(Written::Blocked) => {
+                self.blocked.set(true);
+                self.wake_driver();
+            }
+            Err(error) => {
+                self.broken.set(Some(cause_of(&error)));
+                self.wake_driver();
+            }
+        }
+        self.shared.show_queues(&pipe);
+    }
+
+    fn show_queues(&self) {
+        self.shared.show_queues(&self.pipe.borrow());
+    }
+
+    fn count_end(&self, cause: Cause) {
+        let stats = &self.shared.stats;
+        match cause {
+            Cause::Closed => stats.server_eof.add(1),
+            Cause::ResponseTimeout | Cause::QueueTimeout | Cause::Shutdown => {}
+            _ => stats.server_err.add(1),
+        }
+        self.shared.log_lost(cause);
+    }
+
+    fn remember_driver(&self, cx: &mut Context<'_>) {
+        let mut driver = self.driver.borrow_mut();
+        if !driver.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            *driver = Some(cx.waker().clone());
+        }
+    }
+
+    fn wake_driver(&self) {
+        if let Some(driver) = self.driver.borrow().as_ref() {
+            driver.wake_by_ref();
+        }
+    }
+}
+
+impl Drop for Conn {
+    fn drop(&mut self) {
+        self.shared.stats.server_connections.sub(1);
+        let tickets = self.pipe.get_mut().take_all();
+        let error = self.shared.error(Cause::Shutdown);
+        tickets.into_iter().for_each(|ticket| ticket.settle(Outcome::Unknown(error.clone())));
+    }
+}
+
+impl Flush for Conn {
+    fn flush(&self) {
+        self.marked.set(false);
+        if !self.blocked.get() && self.broken.get().is_none() {
+            self.write();
+        }
+    }
+}
+
+// === impl Reader ===
+
+impl Reader {
+    /// Passes on what belongs to a reply that is being streamed.
+    fn receive_streamed(&mut self, buffer: &mut BytesMut) -> Result<(), Cause> {
+        let Some(streaming) = &mut self.streaming else { return Ok(()) };
+        let piece = buffer.split_to(buffer.len().min(streaming.left)).freeze();
+        streaming.check_terminator(&piece)?;
+        streaming.left -= piece.len();
+        if let Some(ticket) = &streaming.ticket {
+            ticket.stream(piece);
+        }
+        if streaming.left == 0 {
+            let ticket = self.streaming.take().and_then(|streaming| streaming.ticket);
+            ticket.into_iter().for_each(Ticket::end_stream);
+        }
+        Ok(())
+    }
+}
+
+impl Streaming {
+    /// The last two bytes of the reply must be CRLF, in whatever pieces they come.
+    fn check_terminator(&self, piece: &Bytes) -> Result<(), Cause> {
+        let offset = self.len - self.left;
+        for (position, expected) in [(self.len - 2, b'\r'), (self.len - 1, b'\n')] {
+            if let Some(i) = position.checked_sub(offset)
+                && piece.get(i).is_some_and(|byte| *byte != expected)
+            {
+                return Err(Cause::Protocol);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_failed(error: &io::Error) -> Cause {
+    match cause_of(error) {
+        // On an established connection the kernel gave up on unacknowledged data.
+        Cause::ConnectTimeout => Cause::ResponseTimeout,
+        cause => cause,
+    }
+}

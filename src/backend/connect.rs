@@ -1,0 +1,136 @@
+//! A new connection: resolve, connect, AUTH, SELECT.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+use super::server::Settings;
+use crate::exchange::Cause;
+use crate::net::Stream;
+use crate::resp::{ReplyScanner, encode};
+use crate::units::Endpoint;
+
+/// Why there is no connection: the cause for clients, and the details for the log.
+#[derive(Debug)]
+pub struct ConnectError {
+    /// For the error replies.
+    pub cause: Cause,
+    /// For the log: the system's or the server's own words.
+    pub detail: String,
+}
+
+/// Most bytes of handshake replies: each is one short line.
+const HANDSHAKE_BYTES: usize = 4 << 10;
+
+/// Connects and makes the connection ready for traffic, all within `limit`. Names are resolved anew each time.
+pub async fn connect(settings: &Settings, limit: Duration) -> Result<Stream, ConnectError> {
+    let ready = async {
+        let stream = open(settings).await?;
+        handshake(stream, settings).await
+    };
+    timeout(limit, ready).await.unwrap_or_else(|_| {
+        Err(ConnectError { cause: Cause::ConnectTimeout, detail: format!("nothing within {limit:?}") })
+    })
+}
+
+async fn open(settings: &Settings) -> Result<Stream, ConnectError> {
+    let stream = match &settings.endpoint {
+        Endpoint::Unix(path) => Stream::Unix(UnixStream::connect(path).await.map_err(unreachable)?),
+        Endpoint::Tcp { host, port } => Stream::Tcp(open_tcp(host, *port).await?),
+    };
+    stream.set_server_options(settings.keepalive).map_err(unreachable)?;
+    Ok(stream)
+}
+
+/// Tries the addresses of a name in turn; the last error counts.
+async fn open_tcp(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+    let unresolved = |detail: String| ConnectError { cause: Cause::Unresolved, detail };
+    let addresses: Vec<SocketAddr> =
+        tokio::net::lookup_host((host, port)).await.map_err(|error| unresolved(error.to_string()))?.collect();
+    let mut last = unresolved(format!("{host} has no address"));
+    for address in addresses {
+        match TcpStream::connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = unreachable(error),
+        }
+    }
+    Err(last)
+}
+
+/// AUTH, then SELECT, before any traffic; each answer is checked (twemproxy does neither).
+async fn handshake(stream: Stream, settings: &Settings) -> Result<Stream, ConnectError> {
+    let mut requests = Vec::new();
+    let mut steps = Vec::new();
+    if let Some(password) = &settings.auth {
+        encode::request(&mut requests, [&b"AUTH"[..], password.expose()].into_iter());
+        steps.push("AUTH");
+    }
+    if settings.db > 0 {
+        encode::request(&mut requests, [&b"SELECT"[..], settings.db.to_string().as_bytes()].into_iter());
+        steps.push("SELECT");
+    }
+    if steps.is_empty() {
+        return Ok(stream);
+    }
+    match stream {
+        Stream::Tcp(mut tcp) => {
+            converse(&mut tcp, &requests, &steps).await?;
+            Ok(Stream::Tcp(tcp))
+        }
+        Stream::Unix(mut unix) => {
+            converse(&mut unix, &requests, &steps).await?;
+            Ok(Stream::Unix(unix))
+        }
+    }
+}
+
+async fn converse(
+    stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin),
+    requests: &[u8],
+    steps: &[&str],
+) -> Result<(), ConnectError> {
+    let refused = |detail: String| ConnectError { cause: Cause::Handshake, detail };
+    stream.write_all(requests).await.map_err(unreachable)?;
+    let mut received = BytesMut::new();
+    let mut scanner = ReplyScanner::default();
+    for step in steps {
+        let reply = loop {
+            match scanner.scan(&received) {
+                Ok(Some(len)) => break received.split_to(len),
+                Ok(None) if received.len() < HANDSHAKE_BYTES => {}
+                _ => return Err(refused(format!("{step}: the answer is not a Redis server's"))),
+            }
+            if stream.read_buf(&mut received).await.map_err(unreachable)? == 0 {
+                return Err(refused(format!("{step}: the server closed the connection")));
+            }
+        };
+        if reply.first() != Some(&b'+') {
+            let text = String::from_utf8_lossy(&reply);
+            return Err(refused(format!("{step}: {}", text.trim_end())));
+        }
+    }
+    if !received.is_empty() {
+        return Err(refused("more answers than questions".into()));
+    }
+    Ok(())
+}
+
+fn unreachable(error: io::Error) -> ConnectError {
+    ConnectError { cause: cause_of(&error), detail: error.to_string() }
+}
+
+/// The cause that clients are told for a system error on a server's socket.
+pub fn cause_of(error: &io::Error) -> Cause {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Cause::Refused,
+        io::ErrorKind::TimedOut => Cause::ConnectTimeout,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => Cause::Reset,
+        io::ErrorKind::WriteZero => Cause::Reset,
+        _ => Cause::Unreachable,
+    }
+}

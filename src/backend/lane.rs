@@ -1,0 +1,259 @@
+//! A place for one connection to a server, which connects, serves and reconnects.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::backoff::Backoff;
+use super::conn::{Conn, Ended};
+use super::connect::{ConnectError, connect};
+use super::pipe::{Pipe, Request};
+use super::server::Shared;
+use crate::exchange::{Cause, Outcome, Recipient, Ticket};
+
+/// One of a server's connections, whatever socket it has at the moment.
+pub struct Lane {
+    shared: Rc<Shared>,
+    link: RefCell<Link>,
+    /// Connections that are late with a reply: they take no new requests, and deliver what is due.
+    retiring: RefCell<Vec<Rc<Conn>>>,
+    /// Wakes the driver out of its wait: first demand, or the end.
+    wake: Notify,
+    started: Cell<bool>,
+    number: u64,
+}
+
+enum Link {
+    /// Nobody has asked for it yet.
+    Idle,
+    /// On its way; requests wait in the pipe.
+    Connecting(Pipe),
+    /// In use.
+    Up(Rc<Conn>),
+    /// The last attempt failed: requests fail at once while the driver keeps trying.
+    Down(Cause),
+    /// For good.
+    Closed,
+}
+
+/// The client still has requests outstanding on an older connection to this server: sending more now could
+/// overtake them. Its later requests wait until those have their outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fenced;
+
+/// Bytes waiting for one connection at which it takes no more requests.
+const QUEUE_LIMIT: usize = 64 << 20;
+
+impl Lane {
+    pub(super) fn new(shared: Rc<Shared>, number: u64) -> Rc<Self> {
+        Rc::new(Self {
+            shared,
+            link: RefCell::new(Link::Idle),
+            retiring: RefCell::default(),
+            wake: Notify::new(),
+            started: Cell::new(false),
+            number,
+        })
+    }
+
+    /// Whether `client` may send to this lane now.
+    #[inline]
+    pub fn admits(&self, client: &Rc<dyn Recipient>) -> Result<(), Fenced> {
+        let retiring = self.retiring.borrow();
+        if !retiring.is_empty() && retiring.iter().any(|conn| conn.awaits(client)) {
+            return Err(Fenced);
+        }
+        Ok(())
+    }
+
+    /// Sends a request, at the end of this turn or when the connection is there. Settles the ticket at once if
+    /// the server is known to be down.
+    #[inline]
+    pub fn send(self: &Rc<Self>, request: Request<'_>, ticket: Ticket) {
+        let mut link = self.link.borrow_mut();
+        if let Link::Idle = *link {
+            *link = Link::Connecting(Pipe::default());
+            self.start();
+        }
+        let refused = match &mut *link {
+            Link::Up(conn) if conn.unwritten() < QUEUE_LIMIT => return conn.send(request, ticket),
+            Link::Connecting(pipe) if pipe.unwritten() < QUEUE_LIMIT => {
+                let shared = &self.shared;
+                let now = shared.turn.now(std::time::Instant::now);
+                let len = pipe.push(request, ticket, now, &shared.turn.buffers);
+                pipe.delay();
+                shared.count_request(len);
+                shared.show_queues(pipe);
+                return;
+            }
+            Link::Up(_) | Link::Connecting(_) => Cause::QueueFull,
+            Link::Down(cause) => *cause,
+            Link::Idle | Link::Closed => Cause::Shutdown,
+        };
+        drop(link);
+        ticket.settle(Outcome::Unsent(self.shared.error(refused)));
+    }
+
+    /// Opens the connection if nobody has yet.
+    pub(super) fn demand(self: &Rc<Self>) {
+        let mut link = self.link.borrow_mut();
+        if let Link::Idle = *link {
+            *link = Link::Connecting(Pipe::default());
+            self.start();
+        }
+    }
+
+    /// Ends it for good: what is queued or awaited fails.
+    pub(super) fn close(&self) {
+        let link = std::mem::replace(&mut *self.link.borrow_mut(), Link::Closed);
+        match link {
+            Link::Connecting(mut pipe) => self.fail_unsent(pipe.take_all(), Cause::Shutdown),
+            Link::Up(conn) => conn.abort(Cause::Shutdown),
+            Link::Idle | Link::Down(_) | Link::Closed => {}
+        }
+        for conn in self.retiring.take() {
+            conn.abort(Cause::Shutdown);
+        }
+        self.wake.notify_one();
+    }
+
+    fn start(self: &Rc<Self>) {
+        if !self.started.replace(true) {
+            tokio::task::spawn_local(Rc::clone(self).drive());
+        }
+    }
+
+    /// Connects, serves, reconnects, until closed.
+    async fn drive(self: Rc<Self>) {
+        let mut backoff = Backoff::new(Rc::as_ptr(&self) as usize as u64 ^ self.number);
+        while !self.is_closed() {
+            match self.establish().await {
+                Ok(conn) => match conn.serve().await {
+                    Ended::Late => self.retire(conn),
+                    Ended::Over(cause) => {
+                        let harmed = self.lost(&conn, cause);
+                        if conn.has_answered() {
+                            backoff.reset();
+                        } else if harmed || backoff.is_failing() {
+                            self.rest(&mut backoff, cause).await;
+                        } else {
+                            backoff.after_failure();
+                        }
+                    }
+                },
+                Err(error) => {
+                    self.connect_failed(&error);
+                    self.rest(&mut backoff, error.cause).await;
+                }
+            }
+        }
+    }
+
+    /// One attempt to connect; requests that waited for it are in the new connection's pipe.
+    async fn establish(self: &Rc<Self>) -> Result<Rc<Conn>, ConnectError> {
+        let settings = &self.shared.settings;
+        let limit = settings.timeout.map_or(settings.connect_timeout, |timeout| timeout.min(settings.connect_timeout));
+        let stream = tokio::select! {
+            connected = connect(settings, limit) => connected?,
+            () = self.until_closed() => return Err(ConnectError { cause: Cause::Shutdown, detail: "closed".into() }),
+        };
+        let mut link = self.link.borrow_mut();
+        let pipe = match &mut *link {
+            Link::Connecting(pipe) => std::mem::take(pipe),
+            Link::Closed => return Err(ConnectError { cause: Cause::Shutdown, detail: "closed".into() }),
+            Link::Idle | Link::Up(_) | Link::Down(_) => Pipe::default(),
+        };
+        let conn = Conn::new(stream, pipe, Rc::clone(&self.shared));
+        *link = Link::Up(Rc::clone(&conn));
+        conn.mark();
+        Ok(conn)
+    }
+
+    async fn until_closed(&self) {
+        while !self.is_closed() {
+            self.wake.notified().await;
+        }
+    }
+
+    /// Takes the connection out of use; it goes on by itself until it has delivered what is due.
+    fn retire(self: &Rc<Self>, conn: Rc<Conn>) {
+        self.reconnect_with(Pipe::default());
+        if conn.is_drained() {
+            return conn.abort(Cause::ResponseTimeout);
+        }
+        self.retiring.borrow_mut().push(Rc::clone(&conn));
+        let lane = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            conn.deliver_rest().await;
+            lane.retiring.borrow_mut().retain(|other| !Rc::ptr_eq(other, &conn));
+        });
+    }
+
+    /// The connection is over: what may have been executed fails, what never left goes to the next one.
+    /// Whether anything failed; a connection that was closed with nothing in flight is no failure of its server.
+    fn lost(self: &Rc<Self>, conn: &Conn, cause: Cause) -> bool {
+        let (touched, untouched) = conn.dismantle();
+        let harmed = !touched.is_empty();
+        if harmed {
+            self.shared.failed();
+        }
+        self.reconnect_with(untouched);
+        let error = self.shared.error(cause);
+        touched.into_iter().for_each(|ticket| ticket.settle(Outcome::Unknown(error.clone())));
+        harmed
+    }
+
+    fn reconnect_with(&self, pipe: Pipe) {
+        let mut link = self.link.borrow_mut();
+        match *link {
+            Link::Closed => {
+                drop(link);
+                let mut pipe = pipe;
+                self.fail_unsent(pipe.take_all(), Cause::Shutdown);
+            }
+            _ => *link = Link::Connecting(pipe),
+        }
+    }
+
+    fn connect_failed(&self, error: &ConnectError) {
+        if self.is_closed() {
+            return;
+        }
+        self.shared.failed();
+        match error.cause {
+            Cause::ConnectTimeout => self.shared.stats.server_timedout.add(1),
+            _ => self.shared.stats.server_err.add(1),
+        }
+        self.shared.log_connect_failure(error);
+    }
+
+    /// Fails what waits, and everything that comes while the lane rests.
+    async fn rest(&self, backoff: &mut Backoff, cause: Cause) {
+        let previous = {
+            let mut link = self.link.borrow_mut();
+            match *link {
+                Link::Closed => return,
+                _ => std::mem::replace(&mut *link, Link::Down(cause)),
+            }
+        };
+        if let Link::Connecting(mut pipe) = previous {
+            self.fail_unsent(pipe.take_all(), cause);
+            self.shared.show_queues(&pipe);
+        }
+        tokio::select! {
+            () = sleep(backoff.after_failure()) => {}
+            () = self.until_closed() => {}
+        }
+    }
+
+    fn fail_unsent(&self, tickets: Vec<Ticket>, cause: Cause) {
+        let error = self.shared.error(cause);
+        tickets.into_iter().for_each(|ticket| ticket.settle(Outcome::Unsent(error.clone())));
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(*self.link.borrow(), Link::Closed)
+    }
+}

@@ -1,0 +1,300 @@
+//! What is on its way to one server connection, and what is awaited from it.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use crate::exchange::{BufferPool, ByteQueue, Ticket};
+
+/// The bytes of a request for a server.
+pub enum Request<'a> {
+    /// As the client sent it; copied.
+    Borrowed(&'a [u8]),
+    /// A large one; passed on without a copy.
+    Shared(Bytes),
+    /// Written by this function straight into the queue: the parts of a split.
+    Encoded(&'a dyn Fn(&mut Vec<u8>)),
+}
+
+/// Bytes to be written and replies awaited, in the same order.
+///
+/// Awaited replies of a connection = requests written − replies completed (DESIGN, invariant 3).
+#[derive(Debug, Default)]
+pub struct Pipe {
+    out: ByteQueue,
+    fifo: VecDeque<InFlight>,
+    /// Bytes appended since the pipe was made; the request behind them ends here.
+    appended: u64,
+    /// How many at the head of `fifo` have been written whole.
+    sent: usize,
+    /// Some requests were not written in the turn in which they were admitted.
+    delayed: bool,
+}
+
+/// One awaited reply.
+#[derive(Debug)]
+pub struct InFlight {
+    /// Who gets it; `None` once its time is over: the reply is then taken and dropped.
+    pub ticket: Option<Ticket>,
+    /// Where its request ends in the bytes appended.
+    end: u64,
+    /// Length of the request.
+    len: u32,
+    /// When its clock started: at admission, and again when it was written.
+    pub since: Instant,
+}
+
+impl Pipe {
+    /// Appends a request whose reply goes to `ticket`. Returns its length.
+    #[inline]
+    pub fn push(&mut self, request: Request<'_>, ticket: Ticket, now: Instant, pool: &BufferPool) -> usize {
+        let before = self.out.len();
+        match request {
+            Request::Borrowed(bytes) => self.out.push_slice(bytes, pool),
+            Request::Shared(bytes) => self.out.push_bytes(bytes),
+            Request::Encoded(encode) => {
+                self.out.append_with(pool, encode);
+            }
+        }
+        let len = self.out.len() - before;
+        self.appended += len as u64;
+        self.fifo.push_back(InFlight { ticket: Some(ticket), end: self.appended, len: len as u32, since: now });
+        len
+    }
+
+    /// The bytes to be written. Report what became of them by [`Pipe::after_write`].
+    #[inline]
+    pub fn out(&mut self) -> &mut ByteQueue {
+        &mut self.out
+    }
+
+    /// Some of the bytes were written: `now` starts the response clock of requests that had to wait.
+    #[inline]
+    pub fn after_write(&mut self, now: impl FnOnce() -> Instant) {
+        let before = self.sent;
+        let written = self.written();
+        self.sent =
+            if self.out.is_empty() { self.fifo.len() } else { self.fifo.partition_point(|one| one.end <= written) };
+        if self.delayed && self.sent > before {
+            let now = now();
+            self.fifo.range_mut(before..self.sent).for_each(|one| one.since = now);
+        }
+        self.delayed = !self.out.is_empty();
+    }
+
+    /// The requests in it are not going to be written in this turn.
+    pub fn delay(&mut self) {
+        self.delayed = true;
+    }
+
+    /// The head of the FIFO: the reply that has just come is its own.
+    #[inline]
+    pub fn head(&self) -> Option<&InFlight> {
+        self.fifo.front()
+    }
+
+    /// Takes the head of the FIFO; its reply is complete. The second value: its request had not left whole (B2),
+    /// so the connection cannot go on.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(InFlight, bool)> {
+        let head = self.fifo.pop_front()?;
+        let early = self.sent == 0;
+        self.sent = self.sent.saturating_sub(1);
+        Some((head, early))
+    }
+
+    /// Gives up on every request whose clock started at or before `limit`; their replies will be dropped.
+    /// The tickets come with whether their request had been written.
+    pub fn expire(&mut self, limit: Instant) -> Vec<(Ticket, bool)> {
+        let sent = self.sent;
+        let late = self.fifo.iter_mut().enumerate().take_while(|(_, one)| one.since <= limit);
+        late.filter_map(|(i, one)| one.ticket.take().map(|ticket| (ticket, i < sent))).collect()
+    }
+
+    /// When the clock started of the oldest request that is still wanted.
+    pub fn oldest(&self) -> Option<Instant> {
+        self.fifo.iter().find(|one| one.ticket.is_some()).map(|one| one.since)
+    }
+
+    /// Splits the pipe of a connection that is over: tickets of requests of which at least a byte left, whose
+    /// outcome is unknown; what remains are the requests of which nothing left, ready for the next connection.
+    pub fn take_touched(&mut self) -> Vec<Ticket> {
+        let written = self.written();
+        let touched = self.fifo.partition_point(|one| one.end - u64::from(one.len) < written);
+        let rest_of_partial = match touched.checked_sub(1) {
+            Some(last) => self.fifo[last].end.saturating_sub(written) as usize,
+            None => 0,
+        };
+        self.out.advance(rest_of_partial);
+        self.sent = 0;
+        self.delayed = true;
+        self.fifo.drain(..touched).filter_map(|one| one.ticket).collect()
+    }
+
+    /// Takes every ticket and forgets every byte.
+    pub fn take_all(&mut self) -> Vec<Ticket> {
+        self.out.clear();
+        self.sent = 0;
+        self.fifo.drain(..).filter_map(|one| one.ticket).collect()
+    }
+
+    /// Whether any awaited reply satisfies `test`.
+    pub fn awaits(&self, test: impl Fn(&Ticket) -> bool) -> bool {
+        self.fifo.iter().any(|one| one.ticket.as_ref().is_some_and(&test))
+    }
+
+    /// Replies awaited, those given up included.
+    pub fn len(&self) -> usize {
+        self.fifo.len()
+    }
+
+    /// Whether nothing is awaited.
+    pub fn is_empty(&self) -> bool {
+        self.fifo.is_empty()
+    }
+
+    /// Requests written whole and not answered.
+    pub fn sent(&self) -> usize {
+        self.sent
+    }
+
+    /// Bytes waiting to be written.
+    pub fn unwritten(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Bytes of the requests written and not answered.
+    pub fn awaited_bytes(&self) -> u64 {
+        match self.fifo.front() {
+            Some(head) => self.written().saturating_sub(head.end - u64::from(head.len)),
+            None => 0,
+        }
+    }
+
+    fn written(&self) -> u64 {
+        self.appended - self.out.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::io;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::exchange::{BackendError, Cause, Outcome, Settle};
+
+    #[derive(Default)]
+    struct Settled(RefCell<Vec<u32>>);
+
+    impl Settle for Settled {
+        fn settle(&self, part: u32, _: Outcome<'_>) {
+            self.0.borrow_mut().push(part);
+        }
+    }
+
+    struct Bench {
+        pipe: Pipe,
+        pool: BufferPool,
+        settled: Rc<Settled>,
+        now: Instant,
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            Self { pipe: Pipe::default(), pool: BufferPool::default(), settled: Rc::default(), now: Instant::now() }
+        }
+
+        fn push(&mut self, part: u32, request: &[u8]) {
+            let ticket = Ticket::part(self.settled.clone(), part);
+            self.pipe.push(Request::Borrowed(request), ticket, self.now, &self.pool);
+        }
+
+        /// Lets the socket take `room` bytes; returns what was written.
+        fn write(&mut self, mut room: usize) -> Vec<u8> {
+            let mut written = Vec::new();
+            let result = self.pipe.out().write_to(|parts| {
+                if room == 0 {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                let n = parts[0].len().min(room);
+                written.extend_from_slice(&parts[0][..n]);
+                room -= n;
+                Ok(n)
+            });
+            result.unwrap();
+            let now = self.now;
+            self.pipe.after_write(|| now);
+            written
+        }
+    }
+
+    fn settle(tickets: Vec<Ticket>) {
+        for ticket in tickets {
+            let error = BackendError { cause: Cause::Reset, server: "s".into() };
+            ticket.settle(Outcome::Unknown(error));
+        }
+    }
+
+    /// Never-sent is not maybe-sent: of three requests, one left whole and one by half when the connection died.
+    #[test]
+    fn what_never_left_goes_to_the_next_connection_whole() {
+        let mut bench = Bench::new();
+        for (part, request) in [(0, &b"aaaa"[..]), (1, b"bbbb"), (2, b"cccc"), (3, b"dddd")] {
+            bench.push(part, request);
+        }
+        assert_eq!(bench.write(6), b"aaaabb");
+        assert_eq!(bench.pipe.sent(), 1);
+        settle(bench.pipe.take_touched());
+        assert_eq!(*bench.settled.0.borrow(), [0, 1]);
+        assert_eq!(bench.pipe.len(), 2);
+        assert_eq!(bench.write(100), b"ccccdddd");
+        assert_eq!(bench.pipe.sent(), 2);
+        settle(bench.pipe.take_all());
+    }
+
+    #[test]
+    fn a_cut_between_two_requests_touches_only_the_first() {
+        let mut bench = Bench::new();
+        bench.push(0, b"aaaa");
+        bench.push(1, b"bbbb");
+        bench.write(4);
+        settle(bench.pipe.take_touched());
+        assert_eq!(*bench.settled.0.borrow(), [0]);
+        assert_eq!(bench.write(100), b"bbbb");
+        settle(bench.pipe.take_all());
+    }
+
+    /// The response clock starts when a request was written, not while it queued behind a full socket.
+    #[test]
+    fn the_response_clock_starts_at_the_write() {
+        let mut bench = Bench::new();
+        let start = bench.now;
+        bench.push(0, b"aaaa");
+        bench.push(1, b"bbbb");
+        bench.write(4);
+        bench.now += Duration::from_millis(500);
+        bench.write(4);
+        assert_eq!(bench.pipe.oldest(), Some(start));
+        let expired = bench.pipe.expire(start);
+        assert_eq!(expired.len(), 1);
+        assert!(expired[0].1, "it had been written");
+        settle(expired.into_iter().map(|(ticket, _)| ticket).collect());
+        assert_eq!(bench.pipe.oldest(), Some(bench.now));
+        assert_eq!(bench.pipe.len(), 2, "the late reply is still awaited, to be dropped");
+        settle(bench.pipe.take_all());
+    }
+
+    #[test]
+    fn a_reply_before_its_request_has_left_whole_is_told() {
+        let mut bench = Bench::new();
+        bench.push(0, b"aaaa");
+        bench.write(2);
+        let (head, early) = bench.pipe.pop().unwrap();
+        assert!(early);
+        settle(head.ticket.into_iter().collect());
+    }
+}

@@ -1,0 +1,165 @@
+//! One server of a pool, as one worker sees it.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::connect::ConnectError;
+use super::lane::Lane;
+use super::pipe::Pipe;
+use crate::exchange::{BackendError, Cause, Turn};
+use crate::net::Keepalive;
+use crate::stats::ServerBlock;
+use crate::units::{Endpoint, Secret};
+
+/// Everything that makes two server connections the same: a server whose settings are equal in two generations
+/// keeps its connections.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// `NAME (ADDRESS)`, as clients and logs see it.
+    pub label: String,
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// Password.
+    pub auth: Option<Secret>,
+    /// Database; 0 is not selected.
+    pub db: u32,
+    /// Queue clock and response clock; `None`: never.
+    pub timeout: Option<Duration>,
+    /// Bound of connecting, handshake included.
+    pub connect_timeout: Duration,
+    /// TCP keepalive.
+    pub keepalive: Keepalive,
+    /// Connections of this worker.
+    pub connections: u32,
+    /// Consecutive failures at which control is told.
+    pub failure_limit: u32,
+}
+
+/// Connections of one worker to one server.
+pub struct Server {
+    lanes: Vec<Rc<Lane>>,
+    shared: Rc<Shared>,
+}
+
+/// What the lanes and connections of a server have in common.
+pub(super) struct Shared {
+    pub(super) settings: Settings,
+    pub(super) label: Rc<str>,
+    pub(super) stats: Arc<ServerBlock>,
+    pub(super) turn: Rc<Turn>,
+    /// Tells control that the failure limit was reached.
+    pub(super) alarm: Box<dyn Fn()>,
+}
+
+impl Server {
+    /// A server without connections; they are opened when first used, or by [`Server::preconnect`].
+    /// `alarm` is called whenever the failure limit is reached or passed.
+    pub fn new(settings: Settings, stats: Arc<ServerBlock>, turn: Rc<Turn>, alarm: Box<dyn Fn()>) -> Self {
+        let label = Rc::from(settings.label.as_str());
+        let connections = settings.connections;
+        let shared = Rc::new(Shared { settings, label, stats, turn, alarm });
+        let lanes = (0..connections).map(|i| Lane::new(Rc::clone(&shared), u64::from(i))).collect();
+        Self { lanes, shared }
+    }
+
+    /// The lane that client number `client` always uses.
+    #[inline]
+    pub fn lane(&self, client: u64) -> &Rc<Lane> {
+        match self.lanes.len() {
+            1 => &self.lanes[0],
+            n => &self.lanes[(client % n as u64) as usize],
+        }
+    }
+
+    /// Opens every connection now.
+    pub fn preconnect(&self) {
+        self.lanes.iter().for_each(Lane::demand);
+    }
+
+    /// What makes it the same server in another generation.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// Closes every connection; what is awaited fails.
+    pub fn close(&self) {
+        self.lanes.iter().for_each(|lane| lane.close());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    pub(super) fn error(&self, cause: Cause) -> BackendError {
+        BackendError { cause, server: Rc::clone(&self.label) }
+    }
+
+    /// One more failure in a row: an attempt to connect, a lost connection, a reply that was late.
+    pub(super) fn failed(&self) {
+        let stats = &self.stats;
+        if stats.failed_attempts.value() == 0 {
+            stats.failing_since.set(crate::stats::unix_micros());
+        }
+        stats.failed_attempts.add(1);
+        if stats.failed_attempts.value() >= u64::from(self.settings.failure_limit) {
+            (self.alarm)();
+        }
+    }
+
+    /// The server answered: its run of failures, if there was one, is over.
+    #[inline]
+    pub(super) fn succeeded(&self) {
+        if self.stats.failed_attempts.value() != 0 {
+            self.stats.failed_attempts.set(0);
+            self.stats.failing_since.set(0);
+            self.stats.last_success.set(crate::stats::unix_micros());
+        }
+    }
+}
+
+// === stats and log ===
+
+impl Shared {
+    #[inline]
+    pub(super) fn count_request(&self, len: usize) {
+        self.stats.requests.add(1);
+        self.stats.request_bytes.add(len as u64);
+    }
+
+    #[inline]
+    pub(super) fn count_response(&self, len: usize) {
+        self.stats.responses.add(1);
+        self.stats.response_bytes.add(len as u64);
+    }
+
+    /// Shows what waits and what is awaited. (With several connections per server: of the one that moved last.)
+    #[inline]
+    pub(super) fn show_queues(&self, pipe: &Pipe) {
+        let stats = &self.stats;
+        stats.in_queue.set((pipe.len() - pipe.sent()) as u64);
+        stats.in_queue_bytes.set(pipe.unwritten() as u64);
+        stats.out_queue.set(pipe.sent() as u64);
+        stats.out_queue_bytes.set(pipe.awaited_bytes());
+    }
+
+    pub(super) fn log_connect_failure(&self, error: &ConnectError) {
+        let failures = self.stats.failed_attempts.value();
+        // The first of a run is news; the others are the same news.
+        if failures <= 1 {
+            tracing::warn!(server = %self.label, cause = ?error.cause, detail = %error.detail, "cannot connect; trying on");
+        } else {
+            tracing::debug!(server = %self.label, cause = ?error.cause, detail = %error.detail, failures, "still cannot connect");
+        }
+    }
+
+    pub(super) fn log_lost(&self, cause: Cause) {
+        if cause != Cause::Shutdown {
+            tracing::info!(server = %self.label, ?cause, "server connection lost");
+        }
+    }
+}
