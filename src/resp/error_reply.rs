@@ -22,4 +22,52 @@ impl ErrorReply {
     pub fn wrong_arity(name: &str) -> Self {
         Self::text(format!("ERR wrong number of arguments for '{name}' command"))
     }
+
+    /// Redis's own text for a command that it doesn't know, with the beginning of the arguments behind the name.
+    pub fn unknown_command<'a>(name: &[u8], args: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut text = format!("ERR unknown command '{}', with args beginning with: ", shown(name, SHOWN));
+        let begin = text.len();
+        for arg in args {
+            let left = SHOWN.saturating_sub(text.len() - begin);
+            if left == 0 {
+                break;
+            }
+            text.push_str(&format!("'{}' ", shown(arg, left)));
+        }
+        Self::text(text)
+    }
+
+    /// Redis's own text for a sub-command that a container doesn't have.
+    pub fn unknown_subcommand(container: &[u8], word: &[u8]) -> Self {
+        let help = shown(container, SHOWN).to_ascii_uppercase();
+        Self::text(format!("ERR unknown subcommand '{}'. Try {help} HELP.", shown(word, SHOWN)))
+    }
+
+    /// For a command that Redis knows and shardwise does not support: Redis's first words, and then what isn't supported.
+    pub fn unsupported_command(name: &[u8], subcommand: Option<&[u8]>, what: &str) -> Self {
+        let space = if subcommand.is_some() { " " } else { "" };
+        let (name, subcommand) = (shown(name, SHOWN), shown(subcommand.unwrap_or_default(), SHOWN));
+        Self::text(format!(
+            "ERR unknown command '{name}{space}{subcommand}', shardwise does not support {what}"
+        ))
+    }
+
+    /// PING in a pool with `ping: reject`.
+    pub fn ping_rejected(pool: &str) -> Self {
+        let pool = shown(pool.as_bytes(), usize::MAX);
+        Self::text(format!(
+            "ERR unknown command 'PING', shardwise does not support it here: to have it answered, set 'ping: reply' in pool {pool}"
+        ))
+    }
+}
+
+/// Most bytes of a command's name, and of all of its arguments together, that an error repeats, as in Redis.
+const SHOWN: usize = 128;
+
+/// What a client sent, so that it can stand in an error line: cut to `most` bytes and, as in Redis, at the first NUL;
+/// without line ends. Bytes that aren't UTF-8 become U+FFFD (Redis repeats them as they are).
+fn shown(bytes: &[u8], most: usize) -> String {
+    let cut = &bytes[..bytes.len().min(most)];
+    let end = memchr::memchr(0, cut).unwrap_or(cut.len());
+    String::from_utf8_lossy(&cut[..end]).replace(['\r', '\n'], " ")
 }
