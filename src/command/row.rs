@@ -139,6 +139,8 @@ pub enum Why {
     Cluster,
     /// CLIENT TRACKING, …: a setting of a connection, which clients share here.
     ConnectionState,
+    /// COMMAND GETKEYSANDFLAGS.
+    KeyFlags,
     /// Sent by servers to each other, or for Redis's own tests.
     Internal,
 }
@@ -316,6 +318,7 @@ impl Why {
             Why::Replication => "replication commands",
             Why::Cluster => "cluster commands",
             Why::ConnectionState => "this setting of a connection",
+            Why::KeyFlags => "the flags of single keys",
             Why::Internal => "commands internal to Redis",
         }
     }
