@@ -17,6 +17,9 @@ macro_rules! bits {
         impl $name {
             $($(#[$bit_doc])* pub const $bit: $name = $name($words::$bit);)*
 
+            /// No bit at all.
+            pub const NONE: $name = $name(0);
+
             /// The set of these bits.
             pub(super) const fn of(bits: $repr) -> $name {
                 $name(bits)

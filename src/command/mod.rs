@@ -12,6 +12,7 @@
 
 mod call;
 mod flags;
+mod glob;
 mod info;
 mod keys;
 mod options;
@@ -25,7 +26,8 @@ pub use flags::{Categories, Flags, Hints, KeyFlags};
 pub use info::{CommandInfo, GetKeysError, KeyRange};
 pub use keys::{KeyError, KeyIter, Keys};
 pub use row::{
-    ClientQuery, CommandQuery, Group, Handling, Local, ReplyPolicy, RequestPolicy, Row, SplitKind, Why,
+    ClientQuery, CommandQuery, Group, Handling, Local, Origin, ReplyPolicy, RequestPolicy, Row, SplitKind,
+    Why,
 };
 pub use spec::{BeginSearch, FindKeys, KeySpec};
 pub use table::{CommandIx, CommandTable};

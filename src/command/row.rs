@@ -244,7 +244,7 @@ pub(super) const fn row(
         keys,
         request: RequestPolicy::Default,
         reply: ReplyPolicy::Default,
-        hints: Hints::of(0),
+        hints: Hints::NONE,
         subs: &[],
         origin: Origin::Redis70,
         rule: KeyRule::of(keys),

@@ -44,19 +44,12 @@ impl CommandTable {
     /// The number of arguments is right in what is returned.
     #[inline]
     pub fn lookup<'a>(&'a self, args: Args<'a>) -> Result<Call<'a>, CallError<'a>> {
-        let Some(mut ix) = self.names.find(&self.entries, args.name()) else {
-            return Err(CallError::UnknownCommand(args));
-        };
-        if self.entries[usize::from(ix)].subs > 0
-            && let Some(word) = args.get(1)
-        {
-            ix = self.find_sub(ix, word).ok_or(CallError::UnknownSubcommand(args))?;
-        }
-        let row = &self.entries[usize::from(ix)].row;
+        let ix = self.find(args)?;
+        let row = self.row(ix);
         if !row.takes(args.len()) {
             return Err(CallError::WrongArity(row));
         }
-        Ok(Call { ix: CommandIx(ix), row, args })
+        Ok(Call { ix, row, args })
     }
 
     /// Number of rows; every [`CommandIx`] of this table is less.
@@ -78,6 +71,18 @@ impl CommandTable {
     /// All rows, each container followed by its sub-commands.
     pub fn rows(&self) -> impl Iterator<Item = (CommandIx, &Row)> {
         (0..).map(CommandIx).zip(self.entries.iter().map(|entry| &entry.row))
+    }
+
+    /// The row of a request, whatever its number of arguments.
+    #[inline]
+    pub(super) fn find<'a>(&'a self, args: Args<'a>) -> Result<CommandIx, CallError<'a>> {
+        let ix = self.names.find(&self.entries, args.name()).ok_or(CallError::UnknownCommand(args))?;
+        match args.get(1) {
+            Some(word) if self.entries[usize::from(ix)].subs > 0 => {
+                self.find_sub(ix, word).map(CommandIx).ok_or(CallError::UnknownSubcommand(args))
+            }
+            _ => Ok(CommandIx(ix)),
+        }
     }
 
     pub(super) fn entry(&self, ix: CommandIx) -> &Entry {

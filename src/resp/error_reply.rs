@@ -52,6 +52,31 @@ impl ErrorReply {
         ))
     }
 
+    /// Redis's own text for options that make no sense together.
+    pub fn syntax_error() -> Self {
+        Self::text("ERR syntax error")
+    }
+
+    /// Redis's own text for COMMAND GETKEYS of a command that it doesn't know.
+    pub fn getkeys_unknown_command() -> Self {
+        Self::text("ERR Invalid command specified")
+    }
+
+    /// Redis's own text for COMMAND GETKEYS of a command without keys.
+    pub fn getkeys_no_keys() -> Self {
+        Self::text("ERR The command has no key arguments")
+    }
+
+    /// Redis's own text for COMMAND GETKEYS of a command with a wrong number of arguments.
+    pub fn getkeys_wrong_arity() -> Self {
+        Self::text("ERR Invalid number of arguments specified for command")
+    }
+
+    /// Redis's own text for COMMAND GETKEYS of a command whose arguments contradict themselves.
+    pub fn getkeys_bad_arguments() -> Self {
+        Self::text("ERR Invalid arguments specified for command")
+    }
+
     /// PING in a pool with `ping: reject`.
     pub fn ping_rejected(pool: &str) -> Self {
         let pool = shown(pool.as_bytes(), usize::MAX);
