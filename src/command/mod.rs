@@ -1,1 +1,33 @@
 //! What a command is: one declarative row each, and what a request of it asks for.
+//!
+//! ```text
+//!  Args ──▶ CommandTable::lookup ──▶ Call { ix, row, args } ──▶ handling()  split, answered here, refused, …
+//!                   │                                     └───▶ keys()      indexes of the arguments that are keys
+//!                   └─ CallError: unknown, wrong number of arguments
+//! ```
+//!
+//! Everything that shardwise knows about a command is in its row (`rows/`), in Redis's own vocabulary; parser, router,
+//! fold, `docs/commands.md` and the COMMAND replies read that row. `tests/commands.rs` compares the rows with live servers.
+//! Nothing here does I/O, and the path from a request to its key allocates nothing.
+
+mod call;
+mod flags;
+mod glob;
+mod info;
+mod keys;
+mod options;
+mod row;
+mod rows;
+mod spec;
+mod table;
+
+pub use call::{Call, CallError};
+pub use flags::{Categories, Flags, Hints, KeyFlags};
+pub use info::{CommandInfo, GetKeysError, KeyRange};
+pub use keys::{KeyError, KeyIter, Keys};
+pub use row::{
+    ClientQuery, CommandQuery, Group, Handling, Local, Origin, ReplyPolicy, RequestPolicy, Row, SplitKind,
+    Why,
+};
+pub use spec::{BeginSearch, FindKeys, KeySpec};
+pub use table::{CommandIx, CommandTable};

@@ -51,6 +51,13 @@ impl<'a> Args<'a> {
         this.spans.iter().skip(from).map(move |span| this.slice(*span))
     }
 
+    /// The arguments from `from` on as a request of their own (COMMAND GETKEYS); `raw` stays the whole request's.
+    /// `None` if there are none.
+    pub fn without(&self, from: usize) -> Option<Args<'a>> {
+        let spans = self.spans.get(from..).filter(|spans| !spans.is_empty())?;
+        Some(Args { raw: self.raw, spans })
+    }
+
     fn slice(&self, span: ArgSpan) -> &'a [u8] {
         &self.raw[span.start as usize..(span.start + span.len) as usize]
     }

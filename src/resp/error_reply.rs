@@ -44,6 +44,79 @@ impl ErrorReply {
         out.extend(self.0.bytes().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }));
         out.extend_from_slice(b"\r\n");
     }
+
+    /// Redis's own text for a command that it doesn't know, with the beginning of the arguments behind the name.
+    pub fn unknown_command<'a>(name: &[u8], args: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut text = format!("ERR unknown command '{}', with args beginning with: ", shown(name, SHOWN));
+        let begin = text.len();
+        for arg in args {
+            let left = SHOWN.saturating_sub(text.len() - begin);
+            if left == 0 {
+                break;
+            }
+            text.push_str(&format!("'{}' ", shown(arg, left)));
+        }
+        Self::text(text)
+    }
+
+    /// Redis's own text for a sub-command that a container doesn't have.
+    pub fn unknown_subcommand(container: &[u8], word: &[u8]) -> Self {
+        let help = shown(container, SHOWN).to_ascii_uppercase();
+        Self::text(format!("ERR unknown subcommand '{}'. Try {help} HELP.", shown(word, SHOWN)))
+    }
+
+    /// For a command that Redis knows and shardwise does not support: Redis's first words, and then what isn't supported.
+    pub fn unsupported_command(name: &[u8], subcommand: Option<&[u8]>, what: &str) -> Self {
+        let space = if subcommand.is_some() { " " } else { "" };
+        let (name, subcommand) = (shown(name, SHOWN), shown(subcommand.unwrap_or_default(), SHOWN));
+        Self::text(format!(
+            "ERR unknown command '{name}{space}{subcommand}', shardwise does not support {what}"
+        ))
+    }
+
+    /// Redis's own text for options that make no sense together.
+    pub fn syntax_error() -> Self {
+        Self::text("ERR syntax error")
+    }
+
+    /// Redis's own text for COMMAND GETKEYS of a command that it doesn't know.
+    pub fn getkeys_unknown_command() -> Self {
+        Self::text("ERR Invalid command specified")
+    }
+
+    /// Redis's own text for COMMAND GETKEYS of a command without keys.
+    pub fn getkeys_no_keys() -> Self {
+        Self::text("ERR The command has no key arguments")
+    }
+
+    /// Redis's own text for COMMAND GETKEYS of a command with a wrong number of arguments.
+    pub fn getkeys_wrong_arity() -> Self {
+        Self::text("ERR Invalid number of arguments specified for command")
+    }
+
+    /// Redis's own text for COMMAND GETKEYS of a command whose arguments contradict themselves.
+    pub fn getkeys_bad_arguments() -> Self {
+        Self::text("ERR Invalid arguments specified for command")
+    }
+
+    /// PING in a pool with `ping: reject`.
+    pub fn ping_rejected(pool: &str) -> Self {
+        let pool = shown(pool.as_bytes(), usize::MAX);
+        Self::text(format!(
+            "ERR unknown command 'PING', shardwise does not support it here: to have it answered, set 'ping: reply' in pool {pool}"
+        ))
+    }
+}
+
+/// Most bytes of a command's name, and of all of its arguments together, that an error repeats, as in Redis.
+const SHOWN: usize = 128;
+
+/// What a client sent, so that it can stand in an error line: cut to `most` bytes and, as in Redis, at the first NUL;
+/// without line ends. Bytes that aren't UTF-8 become U+FFFD (Redis repeats them as they are).
+fn shown(bytes: &[u8], most: usize) -> String {
+    let cut = &bytes[..bytes.len().min(most)];
+    let end = memchr::memchr(0, cut).unwrap_or(cut.len());
+    String::from_utf8_lossy(&cut[..end]).replace(['\r', '\n'], " ")
 }
 
 /// A byte that is safe inside a line of text.

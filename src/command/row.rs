@@ -1,0 +1,337 @@
+//! The row of a command.
+
+use super::flags::{Categories, Flags, Hints};
+use super::keys::KeyRule;
+use super::spec::KeySpec;
+
+/// One command or sub-command: what Redis publishes about it, and what shardwise does with it.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Lower case; a sub-command has its container's name in front (`config|get`).
+    pub name: &'static str,
+    /// Number of arguments, the name included (for a sub-command both words); negative: at least so many.
+    pub arity: i8,
+    /// What Redis says about the command as a whole.
+    pub flags: Flags,
+    /// Where its keys are, as Redis publishes it.
+    pub keys: &'static [KeySpec],
+    /// How a cluster client should send it.
+    pub request: RequestPolicy,
+    /// How a cluster client should put replies together.
+    pub reply: ReplyPolicy,
+    /// What else Redis says about its reply.
+    pub hints: Hints,
+    /// Sub-commands. A row with any is a container.
+    pub subs: &'static [Row],
+    /// Who publishes it.
+    pub origin: Origin,
+    /// How its keys are really found: derived from `keys`, unless options need a rule of their own.
+    pub(super) rule: KeyRule,
+    /// What shardwise does with it, as far as that doesn't depend on the arguments ([`Call::handling`](super::Call::handling)).
+    pub(super) handling: Handling,
+    /// ACL categories instead of the group's own.
+    pub(super) categories: Option<Categories>,
+}
+
+/// What shardwise does with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handling {
+    /// Sent whole to the one server that has all its keys (`-CROSSSLOT` if there is none); without a key, to any server.
+    Keyed,
+    /// Cut into one part per server; the replies become one.
+    Split(SplitKind),
+    /// Has no key: any server can answer. Always the first live one in sorted order.
+    AnyServer,
+    /// Answered by shardwise itself.
+    Local(Local),
+    /// Refused as an unknown command.
+    Unsupported(Why),
+}
+
+/// How a command is cut, and how the parts' replies become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SplitKind {
+    /// MGET: one value for each key, in the order of the keys.
+    Concat,
+    /// MSET: each key goes with its value; OK if all parts say so.
+    AllOk,
+    /// DEL, EXISTS, …: the sum of the parts' counts.
+    Sum,
+}
+
+/// The calls that shardwise answers itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Local {
+    /// AUTH.
+    Auth,
+    /// HELLO.
+    Hello,
+    /// QUIT.
+    Quit,
+    /// RESET.
+    Reset,
+    /// PING, answered or refused as the pool's `ping` says.
+    Ping,
+    /// ECHO.
+    Echo,
+    /// SELECT: only the pool's own database.
+    Select,
+    /// CONFIG GET: the few parameters that tools ask for.
+    ConfigGet,
+    /// CLIENT …, what concerns the client's own connection.
+    Client(ClientQuery),
+    /// COMMAND …, from this table.
+    Command(CommandQuery),
+    /// … HELP of a container of which shardwise answers a part: [`CommandTable::help`](super::CommandTable::help).
+    Help,
+}
+
+/// The sub-commands of CLIENT that are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientQuery {
+    /// CLIENT ID.
+    Id,
+    /// CLIENT GETNAME.
+    GetName,
+    /// CLIENT SETNAME.
+    SetName,
+    /// CLIENT SETINFO.
+    SetInfo,
+}
+
+/// The forms of COMMAND.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandQuery {
+    /// COMMAND: every row.
+    All,
+    /// COMMAND COUNT.
+    Count,
+    /// COMMAND INFO \[name …\].
+    Info,
+    /// COMMAND DOCS \[name …\].
+    Docs,
+    /// COMMAND LIST \[FILTERBY …\].
+    List,
+    /// COMMAND GETKEYS command \[argument …\].
+    GetKeys,
+}
+
+/// Why a command isn't supported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// MULTI, WATCH, …
+    Transactions,
+    /// SUBSCRIBE, PUBLISH, …
+    PubSub,
+    /// BLPOP, XREAD with BLOCK, …
+    Blocking,
+    /// SCAN, KEYS, FLUSHALL, …: concerns the keys of every server.
+    AllServers,
+    /// MOVE, SWAPDB: concerns another database than the pool's.
+    Databases,
+    /// SCRIPT, FUNCTION: scripts have to be on every server.
+    ScriptAdmin,
+    /// CONFIG SET, ACL, SHUTDOWN, …: concerns a server, not its data.
+    Administration,
+    /// WAIT, REPLICAOF, …
+    Replication,
+    /// CLUSTER, ASKING, …
+    Cluster,
+    /// CLIENT TRACKING, …: a setting of a connection, which clients share here.
+    ConnectionState,
+    /// COMMAND GETKEYSANDFLAGS.
+    KeyFlags,
+    /// Sent by servers to each other, or for Redis's own tests.
+    Internal,
+}
+
+/// Redis's groups of commands; each has a file of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Bits of strings.
+    Bitmap,
+    /// Redis Cluster.
+    Cluster,
+    /// The client's connection.
+    Connection,
+    /// Keys whatever their type.
+    Generic,
+    /// Geo sets.
+    Geo,
+    /// Hashes.
+    Hash,
+    /// HyperLogLogs.
+    HyperLogLog,
+    /// Lists.
+    List,
+    /// Publish/subscribe.
+    PubSub,
+    /// Scripts and functions.
+    Scripting,
+    /// A server.
+    Server,
+    /// Sets.
+    Set,
+    /// Sorted sets.
+    SortedSet,
+    /// Streams.
+    Stream,
+    /// Strings.
+    String,
+    /// Transactions.
+    Transactions,
+}
+
+/// Who publishes a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Redis 7.0 and Valkey.
+    Redis70,
+    /// Valkey; some of these are in later versions of Redis, too.
+    Valkey,
+}
+
+/// Which servers a request is for (Redis's tip `request_policy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestPolicy {
+    /// By its keys, or any server if it has none.
+    Default,
+    /// Every server, replicas included.
+    AllNodes,
+    /// Every server that has keys of its own.
+    AllShards,
+    /// Every server that has some of the keys, with those keys.
+    MultiShard,
+    /// None of these.
+    Special,
+}
+
+/// How replies of several servers become one (Redis's tip `response_policy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyPolicy {
+    /// By kind: values in the order of the keys, elements one after the other.
+    Default,
+    /// The first success.
+    OneSucceeded,
+    /// A success if all are.
+    AllSucceeded,
+    /// The sum.
+    AggSum,
+    /// The least.
+    AggMin,
+    /// The greatest.
+    AggMax,
+    /// 1 where all say 1.
+    AggLogicalAnd,
+    /// 1 where any says 1.
+    AggLogicalOr,
+    /// None of these.
+    Special,
+}
+
+/// A row with what every row has; the methods add what few have.
+pub(super) const fn row(
+    name: &'static str,
+    arity: i8,
+    flags: u32,
+    keys: &'static [KeySpec],
+    handling: Handling,
+) -> Row {
+    Row {
+        name,
+        arity,
+        flags: Flags::of(flags),
+        keys,
+        request: RequestPolicy::Default,
+        reply: ReplyPolicy::Default,
+        hints: Hints::NONE,
+        subs: &[],
+        origin: Origin::Redis70,
+        rule: KeyRule::of(keys),
+        handling,
+        categories: None,
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    pub(super) const fn request(self, request: RequestPolicy) -> Self {
+        Self { request, ..self }
+    }
+
+    pub(super) const fn reply(self, reply: ReplyPolicy) -> Self {
+        Self { reply, ..self }
+    }
+
+    pub(super) const fn hints(self, hints: u8) -> Self {
+        Self { hints: Hints::of(hints), ..self }
+    }
+
+    pub(super) const fn subs(self, subs: &'static [Row]) -> Self {
+        Self { subs, ..self }
+    }
+
+    pub(super) const fn valkey(self) -> Self {
+        Self { origin: Origin::Valkey, ..self }
+    }
+
+    pub(super) const fn find_keys(self, rule: KeyRule) -> Self {
+        Self { rule, ..self }
+    }
+
+    pub(super) const fn acl(self, categories: Categories) -> Self {
+        Self { categories: Some(categories), ..self }
+    }
+
+    /// Whether it may change a key: refused in a pool with `read_only: true`.
+    pub const fn is_write(&self) -> bool {
+        self.flags.contains(Flags::WRITE)
+    }
+
+    /// What shardwise does with the command, unless arguments (BLOCK) make it something else: for documentation.
+    /// What to do with a call is said by [`Call::handling`](super::Call::handling).
+    pub const fn usual_handling(&self) -> Handling {
+        self.handling
+    }
+
+    /// Whether `count` arguments, the name included, are a number that the command takes.
+    pub(super) const fn takes(&self, count: usize) -> bool {
+        let arity = self.arity.unsigned_abs() as usize;
+        if self.arity >= 0 { count == arity } else { count >= arity }
+    }
+}
+
+// === impl Why ===
+
+impl Why {
+    /// What isn't supported, to follow "shardwise does not support".
+    pub const fn phrase(self) -> &'static str {
+        match self {
+            Why::Transactions => "transactions",
+            Why::PubSub => "publish/subscribe",
+            Why::Blocking => "blocking commands",
+            Why::AllServers => "commands that concern the keys of all servers",
+            Why::Databases => "databases other than the pool's",
+            Why::ScriptAdmin => "the administration of scripts and functions",
+            Why::Administration => "the administration of servers",
+            Why::Replication => "replication commands",
+            Why::Cluster => "cluster commands",
+            Why::ConnectionState => "this setting of a connection",
+            Why::KeyFlags => "the flags of single keys",
+            Why::Internal => "commands internal to Redis",
+        }
+    }
+}
+
+// === impl SplitKind ===
+
+impl SplitKind {
+    /// How many arguments belong to each key, itself included.
+    pub const fn arguments_per_key(self) -> usize {
+        match self {
+            SplitKind::AllOk => 2,
+            SplitKind::Concat | SplitKind::Sum => 1,
+        }
+    }
+}

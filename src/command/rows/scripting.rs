@@ -1,0 +1,90 @@
+//! Scripts and functions.
+
+use super::words::*;
+
+/// Every command of the group.
+pub const ROWS: &[Row] = &[
+    row(
+        "eval",
+        -3,
+        NOSCRIPT | STALE | SKIP_MONITOR | MOVABLE_KEYS | NO_MANDATORY_KEYS,
+        &[counted(2, 1, RW | ACCESS | UPDATE)],
+        Keyed,
+    ),
+    row(
+        "eval_ro",
+        -3,
+        READONLY | NOSCRIPT | STALE | SKIP_MONITOR | MOVABLE_KEYS | NO_MANDATORY_KEYS,
+        &[counted(2, 1, RO | ACCESS)],
+        Keyed,
+    ),
+    row(
+        "evalsha",
+        -3,
+        NOSCRIPT | STALE | SKIP_MONITOR | MOVABLE_KEYS | NO_MANDATORY_KEYS,
+        &[counted(2, 1, RW | ACCESS | UPDATE)],
+        Keyed,
+    ),
+    row(
+        "evalsha_ro",
+        -3,
+        READONLY | NOSCRIPT | STALE | SKIP_MONITOR | MOVABLE_KEYS | NO_MANDATORY_KEYS,
+        &[counted(2, 1, RO | ACCESS)],
+        Keyed,
+    ),
+    row(
+        "fcall",
+        -3,
+        NOSCRIPT | STALE | SKIP_MONITOR | MOVABLE_KEYS | NO_MANDATORY_KEYS,
+        &[counted(2, 1, RW | ACCESS | UPDATE)],
+        Keyed,
+    ),
+    row(
+        "fcall_ro",
+        -3,
+        READONLY | NOSCRIPT | STALE | SKIP_MONITOR | MOVABLE_KEYS | NO_MANDATORY_KEYS,
+        &[counted(2, 1, RO | ACCESS)],
+        Keyed,
+    ),
+    row("function", -2, 0, &[], Unsupported(ScriptAdmin)).subs(&[
+        row("function|delete", 3, WRITE | NOSCRIPT, &[], Unsupported(ScriptAdmin))
+            .request(RequestPolicy::AllShards)
+            .reply(ReplyPolicy::AllSucceeded),
+        row("function|dump", 2, NOSCRIPT, &[], Unsupported(ScriptAdmin)),
+        row("function|flush", -2, WRITE | NOSCRIPT, &[], Unsupported(ScriptAdmin))
+            .request(RequestPolicy::AllShards)
+            .reply(ReplyPolicy::AllSucceeded),
+        row("function|help", 2, LOADING | STALE, &[], Unsupported(ScriptAdmin)),
+        row("function|kill", 2, NOSCRIPT | ALLOW_BUSY, &[], Unsupported(ScriptAdmin))
+            .request(RequestPolicy::AllShards)
+            .reply(ReplyPolicy::OneSucceeded),
+        row("function|list", -2, NOSCRIPT, &[], Unsupported(ScriptAdmin)).hints(RANDOM_ORDER),
+        row("function|load", -3, WRITE | DENYOOM | NOSCRIPT, &[], Unsupported(ScriptAdmin))
+            .request(RequestPolicy::AllShards)
+            .reply(ReplyPolicy::AllSucceeded),
+        row("function|restore", -3, WRITE | DENYOOM | NOSCRIPT, &[], Unsupported(ScriptAdmin))
+            .request(RequestPolicy::AllShards)
+            .reply(ReplyPolicy::AllSucceeded),
+        row("function|stats", 2, NOSCRIPT | ALLOW_BUSY, &[], Unsupported(ScriptAdmin))
+            .request(RequestPolicy::AllShards)
+            .reply(ReplyPolicy::Special)
+            .hints(RANDOM),
+    ]),
+    row("script", -2, 0, &[], Unsupported(ScriptAdmin)).subs(&[
+        row("script|debug", -3, NOSCRIPT, &[], Unsupported(ScriptAdmin)),
+        row("script|exists", -3, NOSCRIPT, &[], Unsupported(ScriptAdmin))
+            .request(RequestPolicy::AllShards)
+            .reply(ReplyPolicy::AggLogicalAnd),
+        row("script|flush", -2, NOSCRIPT, &[], Unsupported(ScriptAdmin))
+            .request(RequestPolicy::AllNodes)
+            .reply(ReplyPolicy::AllSucceeded),
+        row("script|help", 2, LOADING | STALE, &[], Unsupported(ScriptAdmin)),
+        row("script|kill", 2, NOSCRIPT | ALLOW_BUSY, &[], Unsupported(ScriptAdmin))
+            .request(RequestPolicy::AllShards)
+            .reply(ReplyPolicy::OneSucceeded),
+        row("script|load", 3, NOSCRIPT | STALE, &[], Unsupported(ScriptAdmin))
+            .request(RequestPolicy::AllNodes)
+            .reply(ReplyPolicy::AllSucceeded),
+        row("script|show", 3, NOSCRIPT | STALE, &[], Unsupported(ScriptAdmin)).valkey(),
+    ]),
+];

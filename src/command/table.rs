@@ -1,0 +1,207 @@
+//! All rows, and the way from the bytes of a name to its row.
+
+use std::sync::OnceLock;
+
+use crate::resp::Args;
+
+use super::call::{Call, CallError};
+use super::row::{Group, Row};
+use super::rows::SECTIONS;
+
+/// Index of a row in its [`CommandTable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CommandIx(pub u16);
+
+/// The commands that a pool knows, with a way to find them by name.
+#[derive(Debug)]
+pub struct CommandTable {
+    /// Every command, each container followed by its sub-commands.
+    entries: Box<[Entry]>,
+    names: NameIndex,
+}
+
+/// A row in its table.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) row: Row,
+    pub(super) group: Group,
+    /// Number of sub-commands, which are the entries that follow.
+    pub(super) subs: u16,
+    /// Whether it is one.
+    pub(super) is_sub: bool,
+}
+
+// === impl CommandTable ===
+
+impl CommandTable {
+    /// The rows that shardwise was built with.
+    pub fn builtin() -> &'static CommandTable {
+        static BUILTIN: OnceLock<CommandTable> = OnceLock::new();
+        BUILTIN.get_or_init(CommandTable::build)
+    }
+
+    /// The row of a request, as Redis finds it: by the name in any case, for a container also by the word behind it.
+    /// The number of arguments is right in what is returned.
+    #[inline]
+    pub fn lookup<'a>(&'a self, args: Args<'a>) -> Result<Call<'a>, CallError<'a>> {
+        let ix = self.find(args)?;
+        let row = self.row(ix);
+        if !row.takes(args.len()) {
+            return Err(CallError::WrongArity(row));
+        }
+        Ok(Call { ix, row, args })
+    }
+
+    /// Number of rows; every [`CommandIx`] of this table is less.
+    #[allow(clippy::len_without_is_empty)] // never empty
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// A row by its index.
+    pub fn row(&self, ix: CommandIx) -> &Row {
+        &self.entries[usize::from(ix.0)].row
+    }
+
+    /// The group that a row belongs to.
+    pub fn group(&self, ix: CommandIx) -> Group {
+        self.entries[usize::from(ix.0)].group
+    }
+
+    /// All rows, each container followed by its sub-commands.
+    pub fn rows(&self) -> impl Iterator<Item = (CommandIx, &Row)> {
+        (0..).map(CommandIx).zip(self.entries.iter().map(|entry| &entry.row))
+    }
+
+    /// The row of a request, whatever its number of arguments.
+    #[inline]
+    pub(super) fn find<'a>(&'a self, args: Args<'a>) -> Result<CommandIx, CallError<'a>> {
+        let ix = self.names.find(&self.entries, args.name()).ok_or(CallError::UnknownCommand(args))?;
+        match args.get(1) {
+            Some(word) if self.entries[usize::from(ix)].subs > 0 => {
+                self.find_sub(ix, word).map(CommandIx).ok_or(CallError::UnknownSubcommand(args))
+            }
+            _ => Ok(CommandIx(ix)),
+        }
+    }
+
+    pub(super) fn entry(&self, ix: CommandIx) -> &Entry {
+        &self.entries[usize::from(ix.0)]
+    }
+
+    /// The command of that name, which for a sub-command is `container|sub-command`.
+    pub(super) fn named(&self, name: &[u8]) -> Option<CommandIx> {
+        match name.iter().position(|byte| *byte == b'|') {
+            Some(at) => {
+                let container = self.names.find(&self.entries, &name[..at])?;
+                self.find_sub(container, &name[at + 1..]).map(CommandIx)
+            }
+            None => self.names.find(&self.entries, name).map(CommandIx),
+        }
+    }
+
+    fn find_sub(&self, container: u16, word: &[u8]) -> Option<u16> {
+        let skip = self.entries[usize::from(container)].row.name.len() + 1;
+        let first = container + 1;
+        (first..first + self.entries[usize::from(container)].subs).find(|ix| {
+            let name = self.entries[usize::from(*ix)].row.name;
+            name.as_bytes()[skip..].eq_ignore_ascii_case(word)
+        })
+    }
+
+    fn build() -> CommandTable {
+        let mut entries = Vec::new();
+        for (group, rows) in SECTIONS {
+            for row in *rows {
+                let subs = u16::try_from(row.subs.len()).expect("a container has a few dozen sub-commands");
+                entries.push(Entry { row: *row, group: *group, subs, is_sub: false });
+                for sub in row.subs {
+                    entries.push(Entry { row: *sub, group: *group, subs: 0, is_sub: true });
+                }
+            }
+        }
+        let names = NameIndex::build(&entries);
+        CommandTable { entries: entries.into(), names }
+    }
+}
+
+/// From the name of a command, in any case, to its entry: open addressing, probed linearly.
+#[derive(Debug)]
+struct NameIndex {
+    slots: Box<[Slot; SLOTS]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// [`fold`] of the name.
+    folded: u64,
+    /// Length of the name; 0: the slot is free.
+    len: u16,
+    ix: u16,
+}
+
+/// Four times as many as there are commands, so that nearly every search ends at its first slot.
+const SLOTS: usize = 1024;
+
+const FREE: Slot = Slot { folded: 0, len: 0, ix: 0 };
+
+// === impl NameIndex ===
+
+impl NameIndex {
+    fn build(entries: &[Entry]) -> NameIndex {
+        let mut slots = Box::new([FREE; SLOTS]);
+        let names = entries.iter().enumerate().filter(|(_, entry)| !entry.is_sub);
+        for (ix, entry) in names {
+            let name = entry.row.name.as_bytes();
+            let folded = fold(name);
+            let at = probes(folded, name.len())
+                .find(|at| slots[*at].len == 0)
+                .expect("there are more slots than commands");
+            let ix = u16::try_from(ix).expect("there are a few hundred commands");
+            slots[at] = Slot { folded, len: name.len() as u16, ix };
+        }
+        NameIndex { slots }
+    }
+
+    #[inline]
+    fn find(&self, entries: &[Entry], name: &[u8]) -> Option<u16> {
+        let folded = fold(name);
+        for at in probes(folded, name.len()) {
+            let slot = &self.slots[at];
+            if slot.len == 0 {
+                return None;
+            }
+            if slot.folded == folded
+                && usize::from(slot.len) == name.len()
+                && entries[usize::from(slot.ix)].row.name.as_bytes().eq_ignore_ascii_case(name)
+            {
+                return Some(slot.ix);
+            }
+        }
+        None
+    }
+}
+
+/// The slots in which a name may be, in order.
+#[inline]
+fn probes(folded: u64, len: usize) -> impl Iterator<Item = usize> {
+    // Fibonacci hashing: the upper bits of the product depend on all bits of the name.
+    let hash = (folded ^ ((len as u64) << 56)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let first = (hash >> (64 - SLOTS.trailing_zeros())) as usize;
+    (0..SLOTS).map(move |step| (first + step) % SLOTS)
+}
+
+/// Up to eight bytes of the name with upper and lower case alike. (Some other bytes become alike, too; so it finds
+/// candidates only.)
+#[inline]
+fn fold(name: &[u8]) -> u64 {
+    const LOWER: u64 = 0x2020_2020_2020_2020;
+    let bytes = if let Some(head) = name.first_chunk::<8>() {
+        u64::from_le_bytes(*head)
+    } else if let (Some(head), Some(tail)) = (name.first_chunk::<4>(), name.last_chunk::<4>()) {
+        u64::from(u32::from_le_bytes(*head)) | u64::from(u32::from_le_bytes(*tail)) << 32
+    } else {
+        name.iter().fold(0, |bytes, byte| bytes << 8 | u64::from(*byte))
+    };
+    bytes | LOWER
+}
