@@ -15,6 +15,7 @@ mod tag;
 pub use tag::{SLOTS, slot};
 
 /// A key hash by name.
+#[allow(non_camel_case_types)] // As the configuration spells them: fnv1a_64 is not fnv1a64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// Jenkins's one-at-a-time.
@@ -235,9 +236,8 @@ mod tests {
     #[test]
     fn sign_shows_only_in_high_bytes_and_only_where_said() {
         for algorithm in Algorithm::ALL {
-            let both = |key: &[u8]| {
-                (algorithm.hash(CharSign::Signed, key), algorithm.hash(CharSign::Unsigned, key))
-            };
+            let both =
+                |key: &[u8]| (algorithm.hash(CharSign::Signed, key), algorithm.hash(CharSign::Unsigned, key));
             let (signed, unsigned) = both(b"user:1000:profile");
             assert_eq!(signed, unsigned, "{algorithm}");
             let (signed, unsigned) = both(b"ab\xff");
