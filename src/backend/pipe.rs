@@ -185,7 +185,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::exchange::{BackendError, Cause, Outcome, Settle};
+    use crate::exchange::{BackendError, Cause, Outcome, Recipient, Settle};
 
     #[derive(Default)]
     struct Settled(RefCell<Vec<u32>>);
@@ -193,6 +193,10 @@ mod tests {
     impl Settle for Settled {
         fn settle(&self, part: u32, _: Outcome<'_>) {
             self.0.borrow_mut().push(part);
+        }
+
+        fn client(&self) -> &Rc<dyn Recipient> {
+            unreachable!("these tests have no client")
         }
     }
 

@@ -52,6 +52,11 @@ impl CommandTable {
         Ok(Call { ix, row, args })
     }
 
+    /// Whether `text` matches Redis's glob `pattern`, in any case.
+    pub fn glob(pattern: &[u8], text: &[u8]) -> bool {
+        super::glob::matches(pattern, text)
+    }
+
     /// Number of rows; every [`CommandIx`] of this table is less.
     #[allow(clippy::len_without_is_empty)] // never empty
     pub fn len(&self) -> usize {

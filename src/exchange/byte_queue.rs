@@ -6,6 +6,8 @@ use std::io::{self, IoSlice};
 
 use bytes::{Buf, Bytes, BytesMut};
 
+use crate::resp::ArgSpan;
+
 /// Most pieces handed to one vectored write; Linux takes up to 1,024.
 const MAX_PARTS: usize = 64;
 
@@ -157,12 +159,15 @@ impl ByteQueue {
 pub struct BufferPool {
     free: RefCell<Vec<Vec<u8>>>,
     scratch: RefCell<Vec<BytesMut>>,
+    spans: RefCell<Vec<ArgSpan>>,
 }
 
 /// Capacity of a buffer for one read. Only what is read into it becomes resident.
 const SCRATCH_CAPACITY: usize = 128 << 10;
 /// Most of them kept: one is in use at a time, the others come back from large messages.
 const KEPT_SCRATCH: usize = 8;
+/// Most spans whose memory is kept.
+const KEPT_SPANS: usize = 4 << 10;
 
 /// Most buffers kept, and the largest one kept: 2 MiB per worker at most. What a burst took beyond goes back.
 const KEPT_BUFFERS: usize = 64;
@@ -193,6 +198,20 @@ impl BufferPool {
         // Free of cost while nobody else holds a part of it; otherwise this makes a new one.
         scratch.reserve(SCRATCH_CAPACITY);
         scratch
+    }
+
+    /// An empty vector for the spans of the requests in one read.
+    #[inline]
+    pub fn take_spans(&self) -> Vec<ArgSpan> {
+        self.spans.take()
+    }
+
+    /// Takes the vector back.
+    #[inline]
+    pub fn give_spans(&self, spans: Vec<ArgSpan>) {
+        if spans.capacity() <= KEPT_SPANS {
+            self.spans.replace(spans);
+        }
     }
 
     /// Takes a read buffer back; messages may still share parts of it.

@@ -57,6 +57,11 @@ impl Inbox {
         pool.give_scratch(rest);
     }
 
+    /// Takes what is kept, to be looked at again.
+    pub fn take(&mut self) -> BytesMut {
+        std::mem::take(&mut self.kept)
+    }
+
     /// Bytes kept.
     pub fn len(&self) -> usize {
         self.kept.len()

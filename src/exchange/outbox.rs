@@ -166,6 +166,11 @@ impl Outbox {
         Ok(written)
     }
 
+    /// The turn's list has been worked off without a write, because the socket is full.
+    pub fn unmark(&self) {
+        self.marked.set(false);
+    }
+
     /// The client is gone: frees everything, and drops what still comes.
     pub fn close(&self) {
         let mut inner = self.inner.borrow_mut();

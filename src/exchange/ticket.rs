@@ -18,6 +18,9 @@ pub trait Recipient: Flush {
 pub trait Settle {
     /// Part `part` has its outcome. Called once for each part.
     fn settle(&self, part: u32, outcome: Outcome<'_>);
+
+    /// The client that waits for the whole.
+    fn client(&self) -> &Rc<dyn Recipient>;
 }
 
 /// The bytes of a reply.
@@ -112,9 +115,13 @@ impl Ticket {
         }
     }
 
-    /// Whether it is `client`'s own. (A part isn't: its client waits at the gathering of the parts.)
+    /// Whether its outcome is for `client`, as a whole or as a part.
     pub fn is_for(&self, client: &Rc<dyn Recipient>) -> bool {
-        matches!(&self.0, Some(Holder::Client { to, .. }) if Rc::ptr_eq(to, client))
+        match &self.0 {
+            Some(Holder::Client { to, .. }) => Rc::ptr_eq(to, client),
+            Some(Holder::Part { of, .. }) => Rc::ptr_eq(of.client(), client),
+            None => false,
+        }
     }
 }
 

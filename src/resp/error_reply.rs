@@ -38,6 +38,98 @@ impl ErrorReply {
         Self::text(format!("ERR {words}: {server}{detail}"))
     }
 
+    /// A call whose keys live on several servers and that cannot be split: Redis's own words first.
+    pub fn cross_server() -> Self {
+        Self::text("CROSSSLOT Keys in request don't hash to the same slot: they live on different servers")
+    }
+
+    /// A key without an owner, as long as every server of the pool is ejected.
+    pub fn no_server(pool: &str) -> Self {
+        Self::text(format!("ERR Connection refused: no live server in pool {pool}"))
+    }
+
+    /// A write in a pool with `read_only: true`.
+    pub fn read_only(pool: &str) -> Self {
+        Self::text(format!("READONLY You can't write against a read only pool: {pool}"))
+    }
+
+    /// A part of a split call was answered with something that the command never answers.
+    pub fn unexpected_part() -> Self {
+        Self::text("ERR Invalid argument: a server answered its part with an unexpected type")
+    }
+
+    /// A request before the password was given; twemproxy's text, without a period.
+    pub fn no_auth() -> Self {
+        Self::text("NOAUTH Authentication required")
+    }
+
+    /// `AUTH password` in a pool without one; twemproxy's text.
+    pub fn auth_not_set() -> Self {
+        Self::text("ERR Client sent AUTH, but no password is set")
+    }
+
+    /// `AUTH password` with a wrong one; twemproxy's text.
+    pub fn invalid_password() -> Self {
+        Self::text("ERR invalid password")
+    }
+
+    /// `AUTH user password`, one of them wrong; Redis's text.
+    pub fn wrong_pass() -> Self {
+        Self::text("WRONGPASS invalid username-password pair or user is disabled.")
+    }
+
+    /// HELLO with a version that isn't spoken; Redis's text.
+    pub fn no_proto() -> Self {
+        Self::text("NOPROTO unsupported protocol version")
+    }
+
+    /// HELLO with something else than a version; Redis's text.
+    pub fn hello_not_a_version() -> Self {
+        Self::text("ERR Protocol version is not an integer or out of range")
+    }
+
+    /// HELLO before the password was given; Redis's text.
+    pub fn hello_no_auth() -> Self {
+        Self::text(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+        )
+    }
+
+    /// HELLO with an option that doesn't exist or lacks its values; Redis's text.
+    pub fn hello_syntax(option: &[u8]) -> Self {
+        Self::text(format!("ERR Syntax error in HELLO option '{}'", shown(option, SHOWN)))
+    }
+
+    /// An argument that must be an integer; Redis's text.
+    pub fn not_an_integer() -> Self {
+        Self::text("ERR value is not an integer or out of range")
+    }
+
+    /// SELECT of another database than the pool's.
+    pub fn db_out_of_range(db: u32) -> Self {
+        Self::text(format!("ERR DB index is out of range: this pool has only database {db}"))
+    }
+
+    /// CLIENT SETNAME with a name that would break lists of clients; Redis's text.
+    pub fn client_name() -> Self {
+        Self::text("ERR Client names cannot contain spaces, newlines or special characters.")
+    }
+
+    /// CLIENT SETINFO of something unknown; Redis's text.
+    pub fn setinfo_option(option: &[u8]) -> Self {
+        Self::text(format!("ERR Unrecognized option '{}'", shown(option, SHOWN)))
+    }
+
+    /// CLIENT SETINFO with a value that would break lists of clients; Redis's text.
+    pub fn setinfo_value(name: &str) -> Self {
+        Self::text(format!("ERR {name} cannot contain spaces, newlines or special characters."))
+    }
+
+    /// A client past `client_connections`; Redis's text.
+    pub fn max_clients() -> Self {
+        Self::text("ERR max number of clients reached")
+    }
+
     /// Writes the error as it goes over the wire.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(b'-');

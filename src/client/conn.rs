@@ -1,0 +1,389 @@
+//! One client's connection: bytes in, requests on their way, replies out.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, BytesMut};
+
+use super::session::{Session, Verdict};
+use crate::dispatch::{Payload, Pool};
+use crate::exchange::{Flush, Inbox, Outbox, Recipient, Written};
+use crate::net::Stream;
+use crate::resp::{ArgSpan, Args, Limits, ProtocolError, RequestScanner, Scanned, inline_to_array};
+
+/// A client of a pool.
+pub struct ClientConn {
+    pool: Rc<Pool>,
+    /// Unique in the process as long as it runs: CLIENT ID, and which lane of each server it uses.
+    id: u64,
+    stream: RefCell<Stream>,
+    outbox: Outbox,
+    input: RefCell<Input>,
+    session: RefCell<Session>,
+    phase: Cell<Phase>,
+    /// The socket was full: the task waits until it can be written to.
+    blocked: Cell<bool>,
+    /// Why requests that are here already aren't dispatched yet.
+    hold: Cell<Option<Hold>>,
+    task: RefCell<Option<Waker>>,
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Requests are read.
+    Open,
+    /// The proxy goes down: what has arrived is still answered, then it is closed.
+    Draining,
+    /// Nothing more is read; what is due is delivered, then it is closed.
+    Closing(Closed),
+    /// It is over.
+    Over(Closed),
+}
+
+/// Why a client's connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// The client closed its side.
+    Eof,
+    /// The client said QUIT.
+    Quit,
+    /// The client's bytes made no sense.
+    Protocol,
+    /// The socket failed.
+    Socket,
+    /// More replies are waiting for the client than it may leave unread.
+    OutputLimit,
+    /// A reply broke off half-way with its server.
+    ReplyCut,
+    /// The proxy goes down.
+    Drain,
+}
+
+/// Why a client's requests wait although they are here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hold {
+    /// Too many requests, or too many bytes of replies, are on their way.
+    Backpressure,
+    /// Its earlier requests have to end first on an older server connection.
+    Fence,
+}
+
+#[derive(Default)]
+struct Input {
+    inbox: Inbox,
+    scanner: RequestScanner,
+    /// Spans of a request that is here in part. An idle client owns none.
+    spans: Vec<ArgSpan>,
+}
+
+/// Reads in a row before other tasks get their turn.
+const READS_PER_TURN: usize = 4;
+
+/// A request from this size on moves as it is; a smaller one is copied.
+const SHARE_THRESHOLD: usize = 16 << 10;
+
+impl ClientConn {
+    /// A client on `stream`, which has not said anything yet.
+    pub fn new(stream: Stream, id: u64, pool: Rc<Pool>) -> Rc<Self> {
+        pool.stats.client_connections.add(1);
+        pool.stats.client_total.add(1);
+        let session = Session::new(pool.config());
+        Rc::new(Self {
+            outbox: Outbox::new(Rc::clone(&pool.turn)),
+            pool,
+            id,
+            stream: RefCell::new(stream),
+            input: RefCell::default(),
+            session: RefCell::new(session),
+            phase: Cell::new(Phase::Open),
+            blocked: Cell::new(false),
+            hold: Cell::new(None),
+            task: RefCell::new(None),
+        })
+    }
+
+    /// Serves the client until its connection is over.
+    pub async fn run(self: Rc<Self>) -> Closed {
+        let recipient: Rc<dyn Recipient> = self.clone();
+        let closed = poll_fn(|cx| self.poll(cx, &recipient)).await;
+        self.outbox.close();
+        let stats = &self.pool.stats;
+        stats.client_connections.sub(1);
+        match closed {
+            Closed::Eof | Closed::Quit => stats.client_eof.add(1),
+            _ => stats.client_err.add(1),
+        }
+        closed
+    }
+
+    /// Ends the connection when everything that has arrived is answered.
+    pub fn drain(&self) {
+        if self.phase.get() == Phase::Open {
+            self.phase.set(Phase::Draining);
+            self.wake();
+        }
+    }
+
+    /// Ends the connection now.
+    pub fn cut(&self) {
+        self.phase.set(Phase::Over(Closed::Drain));
+        self.wake();
+    }
+
+    /// CLIENT ID.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The pool that it is a client of.
+    #[inline]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    fn poll(self: &Rc<Self>, cx: &mut Context<'_>, recipient: &Rc<dyn Recipient>) -> Poll<Closed> {
+        self.remember_task(cx);
+        if self.blocked.get() && self.stream.borrow().poll_write_ready(cx).is_ready() {
+            self.blocked.set(false);
+            self.flush();
+        }
+        if self.hold.get().is_some() {
+            self.resume(recipient);
+        }
+        for _ in 0..READS_PER_TURN {
+            match self.phase.get() {
+                Phase::Over(closed) => return Poll::Ready(closed),
+                Phase::Closing(closed) => return self.poll_delivered(closed),
+                Phase::Open | Phase::Draining if self.hold.get().is_some() => return Poll::Pending,
+                Phase::Open => {
+                    if self.poll_read(cx, recipient).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
+                Phase::Draining => {
+                    if self.poll_read(cx, recipient).is_pending() {
+                        return self.poll_delivered(Closed::Drain);
+                    }
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Over when nothing is due any more; until then the flush wakes the task.
+    fn poll_delivered(&self, closed: Closed) -> Poll<Closed> {
+        if self.outbox.pending() == 0 && self.outbox.unsent() == 0 { Poll::Ready(closed) } else { Poll::Pending }
+    }
+
+    /// One read, and every request that it completes.
+    fn poll_read(self: &Rc<Self>, cx: &mut Context<'_>, recipient: &Rc<dyn Recipient>) -> Poll<()> {
+        let mut stream = self.stream.borrow_mut();
+        if stream.poll_read_ready(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let mut input = self.input.borrow_mut();
+        let buffers = &self.pool.turn.buffers;
+        let missing = input.scanner.missing(input.inbox.len());
+        let mut buffer = input.inbox.buffer(missing, buffers);
+        let polled = stream.poll_read_into(cx, &mut buffer);
+        drop(stream);
+        match polled {
+            Poll::Pending => {
+                input.inbox.keep(buffer, missing, buffers);
+                Poll::Pending
+            }
+            Poll::Ready(Ok(0)) => {
+                // What was due is still delivered: clients may close their side behind the last request.
+                self.phase.set(Phase::Closing(Closed::Eof));
+                buffers.give_scratch(buffer);
+                Poll::Ready(())
+            }
+            Poll::Ready(Ok(_)) => {
+                self.receive(&mut input, buffer, recipient);
+                Poll::Ready(())
+            }
+            Poll::Ready(Err(_)) => {
+                self.phase.set(Phase::Over(Closed::Socket));
+                Poll::Ready(())
+            }
+        }
+    }
+
+    /// Goes on with requests that had to wait.
+    fn resume(self: &Rc<Self>, recipient: &Rc<dyn Recipient>) {
+        if self.is_full() {
+            return;
+        }
+        self.hold.set(None);
+        let mut input = self.input.borrow_mut();
+        let buffer = input.inbox.take();
+        if !buffer.is_empty() {
+            self.receive(&mut input, buffer, recipient);
+        }
+    }
+
+    /// Handles every complete request in `buffer`, as far as limits allow, and keeps the rest.
+    fn receive(self: &Rc<Self>, input: &mut Input, mut buffer: BytesMut, recipient: &Rc<dyn Recipient>) {
+        let config = self.pool.config();
+        let mut session = self.session.borrow_mut();
+        let limits = session.limits(config);
+        if input.spans.capacity() == 0 {
+            input.spans = self.pool.turn.buffers.take_spans();
+        }
+        let mut at = 0;
+        while at < buffer.len() {
+            if self.is_full() {
+                self.hold.set(Some(Hold::Backpressure));
+                break;
+            }
+            let scanned = input.scanner.scan(&buffer[at..], &mut input.spans, &limits);
+            let (len, verdict) = match scanned {
+                Ok(Scanned::Incomplete) => break,
+                Ok(Scanned::Nothing(len)) => (len, Verdict::Done),
+                Ok(Scanned::Array(len)) if len < SHARE_THRESHOLD => {
+                    let args = Args::new(&buffer[at..at + len], &input.spans);
+                    (len, session.handle(args, Payload::Scratch, self, recipient))
+                }
+                Ok(Scanned::Array(len)) => {
+                    buffer.advance(at);
+                    at = 0;
+                    let request = buffer.split_to(len).freeze();
+                    let args = Args::new(&request, &input.spans);
+                    match session.handle(args, Payload::Own(request.clone()), self, recipient) {
+                        Verdict::Fenced => {
+                            // It comes first again when the fence is gone.
+                            let mut again = BytesMut::from(&request[..]);
+                            again.extend_from_slice(&buffer);
+                            buffer = again;
+                            (len, Verdict::Fenced)
+                        }
+                        verdict => (0, verdict),
+                    }
+                }
+                Ok(Scanned::Inline { line, len }) => match inline_to_array(&buffer[at..at + line]) {
+                    Ok(array) => (len, self.handle_inline(&array, &limits, &mut session, recipient)),
+                    Err(error) => (len, self.protocol_error(error, recipient)),
+                },
+                Err(error) => (buffer.len() - at, self.protocol_error(error, recipient)),
+            };
+            match verdict {
+                Verdict::Done => at += len,
+                Verdict::Fenced => {
+                    self.hold.set(Some(Hold::Fence));
+                    break;
+                }
+                Verdict::Close(closed) => {
+                    self.phase.set(Phase::Closing(closed));
+                    at = buffer.len();
+                }
+            }
+        }
+        buffer.advance(at);
+        input.keep(buffer, self);
+    }
+
+    fn handle_inline(
+        self: &Rc<Self>,
+        array: &[u8],
+        limits: &Limits,
+        session: &mut Session,
+        recipient: &Rc<dyn Recipient>,
+    ) -> Verdict {
+        let mut spans = Vec::new();
+        match RequestScanner::default().scan(array, &mut spans, limits) {
+            Ok(Scanned::Array(_)) => session.handle(Args::new(array, &spans), Payload::Scratch, self, recipient),
+            Ok(_) => Verdict::Done,
+            Err(error) => self.protocol_error(error, recipient),
+        }
+    }
+
+    fn protocol_error(&self, error: ProtocolError, recipient: &Rc<dyn Recipient>) -> Verdict {
+        Outbox::answer(recipient, |out| error.reply().encode(out));
+        Verdict::Close(Closed::Protocol)
+    }
+
+    /// Parsed is not dispatched: past these bounds the client's requests wait where they are.
+    #[inline]
+    fn is_full(&self) -> bool {
+        let config = self.pool.config();
+        self.outbox.pending() >= config.max_pending.get() as usize || self.outbox.unsent() >= config.out_soft
+    }
+
+    fn written(&self, result: io::Result<Written>) {
+        match result {
+            Ok(Written::All) => {}
+            Ok(Written::Blocked) => {
+                self.blocked.set(true);
+                self.wake();
+            }
+            Err(_) => {
+                self.phase.set(Phase::Over(Closed::Socket));
+                self.wake();
+            }
+        }
+    }
+
+    fn remember_task(&self, cx: &mut Context<'_>) {
+        let mut task = self.task.borrow_mut();
+        if !task.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
+            *task = Some(cx.waker().clone());
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(task) = self.task.borrow().as_ref() {
+            task.wake_by_ref();
+        }
+    }
+}
+
+impl Flush for ClientConn {
+    fn flush(&self) {
+        let failures = self.outbox.take_failures();
+        if failures > 0 {
+            self.pool.stats.forward_error.add(u64::from(failures));
+        }
+        if matches!(self.phase.get(), Phase::Over(_)) {
+            return;
+        }
+        if !self.blocked.get() {
+            let stream = self.stream.borrow();
+            self.written(self.outbox.write_to(|parts| stream.try_write_vectored(parts)));
+        } else {
+            self.outbox.unmark();
+        }
+        if self.outbox.is_cut() {
+            self.phase.set(Phase::Over(Closed::ReplyCut));
+            self.wake();
+        } else if self.outbox.unsent() > self.pool.config().out_hard {
+            self.phase.set(Phase::Over(Closed::OutputLimit));
+            self.wake();
+        } else if self.hold.get().is_some() || self.phase.get() != Phase::Open {
+            self.wake();
+        }
+    }
+}
+
+impl Recipient for ClientConn {
+    fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+}
+
+// === impl Input ===
+
+impl Input {
+    fn keep(&mut self, rest: BytesMut, client: &ClientConn) {
+        let missing = self.scanner.missing(rest.len());
+        let buffers = &client.pool.turn.buffers;
+        if rest.is_empty() {
+            buffers.give_spans(std::mem::take(&mut self.spans));
+        }
+        self.inbox.keep(rest, missing, buffers);
+    }
+}

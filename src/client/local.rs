@@ -1,0 +1,176 @@
+//! Answers that need no server.
+
+use super::session::Session;
+use crate::command::{ClientQuery, CommandInfo, CommandIx, CommandQuery, CommandTable};
+use crate::config::{self, Ping};
+use crate::resp::{Args, ErrorReply, encode};
+
+/// The version of Redis whose behaviour shardwise shows, for clients that look at it.
+pub(super) const REDIS_VERSION: &str = "7.0.15";
+
+/// The parameters that redis-benchmark and others ask for. A proxy saves nothing itself.
+const PARAMETERS: [(&str, &str); 2] = [("save", ""), ("appendonly", "no")];
+
+pub(super) fn ok(out: &mut Vec<u8>) {
+    encode::simple(out, "OK");
+}
+
+pub(super) fn reset(out: &mut Vec<u8>) {
+    encode::simple(out, "RESET");
+}
+
+pub(super) fn ping(args: Args<'_>, pool: &config::Pool, out: &mut Vec<u8>) -> Result<(), ErrorReply> {
+    match (pool.ping, args.get(1), args.len()) {
+        (Ping::Reject, ..) => Err(ErrorReply::ping_rejected(&pool.name)),
+        (Ping::Reply, None, _) => Ok(encode::simple(out, "PONG")),
+        (Ping::Reply, Some(message), 2) => Ok(encode::bulk(out, message)),
+        (Ping::Reply, ..) => Err(ErrorReply::wrong_arity("ping")),
+    }
+}
+
+pub(super) fn echo(args: Args<'_>, out: &mut Vec<u8>) {
+    encode::bulk(out, args.get(1).unwrap_or_default());
+}
+
+/// Only the pool's own database can be selected: its server connections are shared.
+pub(super) fn select(args: Args<'_>, pool: &config::Pool, out: &mut Vec<u8>) -> Result<(), ErrorReply> {
+    match args.get(1).and_then(integer) {
+        None => Err(ErrorReply::not_an_integer()),
+        Some(db) if db == i64::from(pool.redis_db) => Ok(ok(out)),
+        Some(_) => Err(ErrorReply::db_out_of_range(pool.redis_db)),
+    }
+}
+
+pub(super) fn config_get(args: Args<'_>, out: &mut Vec<u8>) {
+    let asked = |name: &str| args.iter_from(2).any(|pattern| CommandTable::glob(pattern, name.as_bytes()));
+    let found: Vec<_> = PARAMETERS.iter().filter(|(name, _)| asked(name)).collect();
+    encode::array(out, found.len() * 2);
+    for (name, value) in found {
+        encode::bulk(out, name.as_bytes());
+        encode::bulk(out, value.as_bytes());
+    }
+}
+
+pub(super) fn client(
+    query: ClientQuery,
+    args: Args<'_>,
+    session: &mut Session,
+    id: u64,
+    out: &mut Vec<u8>,
+) -> Result<(), ErrorReply> {
+    match query {
+        ClientQuery::Id => encode::integer(out, id as i64),
+        ClientQuery::GetName => match &session.name {
+            Some(name) => encode::bulk(out, name),
+            None => encode::null(out),
+        },
+        ClientQuery::SetName => {
+            set_name(session, args.get(2).unwrap_or_default())?;
+            ok(out);
+        }
+        ClientQuery::SetInfo => {
+            set_info(args)?;
+            ok(out);
+        }
+    }
+    Ok(())
+}
+
+/// An empty name takes the name away, as in Redis.
+pub(super) fn set_name(session: &mut Session, name: &[u8]) -> Result<(), ErrorReply> {
+    if !name.iter().all(u8::is_ascii_graphic) {
+        return Err(ErrorReply::client_name());
+    }
+    session.name = (!name.is_empty()).then(|| name.into());
+    Ok(())
+}
+
+/// CLIENT SETINFO LIB-NAME | LIB-VER value: checked as Redis does.
+fn set_info(args: Args<'_>) -> Result<(), ErrorReply> {
+    let (attribute, value) = (args.get(2).unwrap_or_default(), args.get(3).unwrap_or_default());
+    let name = ["lib-name", "lib-ver"].into_iter().find(|name| attribute.eq_ignore_ascii_case(name.as_bytes()));
+    match name {
+        None => Err(ErrorReply::setinfo_option(attribute)),
+        Some(name) if !value.iter().all(u8::is_ascii_graphic) => Err(ErrorReply::setinfo_value(name)),
+        Some(_) => Ok(()),
+    }
+}
+
+pub(super) fn command(
+    query: CommandQuery,
+    args: Args<'_>,
+    table: &CommandTable,
+    out: &mut Vec<u8>,
+) -> Result<(), ErrorReply> {
+    match query {
+        CommandQuery::All => all(table, out),
+        CommandQuery::Count => encode::integer(out, table.commands().count() as i64),
+        CommandQuery::Info if args.len() == 2 => all(table, out),
+        CommandQuery::Info => {
+            encode::array(out, args.len() - 2);
+            for name in args.iter_from(2) {
+                match table.command_named(name) {
+                    Some(ix) => info(table, ix, out),
+                    None => out.extend_from_slice(b"*-1\r\n"),
+                }
+            }
+        }
+        // The rows hold facts, no prose: there are no docs to give.
+        CommandQuery::Docs => encode::array(out, 0),
+        CommandQuery::List => {
+            let names = table.list(args)?;
+            encode::array(out, names.len());
+            names.iter().for_each(|name| encode::bulk(out, name.as_bytes()));
+        }
+        CommandQuery::GetKeys => {
+            let keys = table.getkeys(args).map_err(|error| error.reply())?;
+            encode::array(out, keys.len());
+            keys.iter().for_each(|key| encode::bulk(out, key));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn help(table: &CommandTable, ix: CommandIx, out: &mut Vec<u8>) {
+    let lines = table.help(ix);
+    encode::array(out, lines.len());
+    lines.iter().for_each(|line| encode::simple(out, line));
+}
+
+/// A decimal number as Redis takes it from a client.
+pub(super) fn integer(bytes: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let number: i64 = text.parse().ok()?;
+    (number.to_string() == text).then_some(number)
+}
+
+fn all(table: &CommandTable, out: &mut Vec<u8>) {
+    encode::array(out, table.commands().count());
+    table.commands().for_each(|ix| info(table, ix, out));
+}
+
+/// One entry of COMMAND: ten fields since Redis 7.0. Key specs are left out: the old form is what clients read.
+fn info(table: &CommandTable, ix: CommandIx, out: &mut Vec<u8>) {
+    let info: CommandInfo<'_> = table.info(ix);
+    encode::array(out, 10);
+    encode::bulk(out, info.row.name.as_bytes());
+    encode::integer(out, i64::from(info.row.arity));
+    simples(out, info.row.flags.names());
+    for position in [info.range.first, info.range.last, info.range.step] {
+        encode::integer(out, i64::from(position));
+    }
+    simples(out, info.categories.names());
+    let tips: Vec<_> = info.tips().collect();
+    encode::array(out, tips.len());
+    tips.iter().for_each(|tip| encode::bulk(out, tip.as_bytes()));
+    encode::array(out, 0);
+    let subs: Vec<_> = table.subcommands(ix).collect();
+    encode::array(out, subs.len());
+    subs.into_iter().for_each(|sub| self::info(table, sub, out));
+}
+
+fn simples(out: &mut Vec<u8>, names: impl Iterator<Item = &'static str>) {
+    let names: Vec<_> = names.collect();
+    encode::array(out, names.len());
+    names.iter().for_each(|name| encode::simple(out, name));
+}

@@ -1,0 +1,166 @@
+//! What a client may do now, and what becomes of each of its requests.
+
+use std::rc::Rc;
+
+use super::conn::{ClientConn, Closed};
+use super::{hello, local};
+use crate::backend::Fenced;
+use crate::command::{Call, Local};
+use crate::config;
+use crate::dispatch::{Payload, Pool};
+use crate::exchange::{Outbox, Recipient};
+use crate::resp::{Args, ErrorReply, Limits};
+use crate::router::Plan;
+
+/// The state of one client beside its bytes.
+#[derive(Debug)]
+pub struct Session {
+    /// Whether it has given the pool's password, or the pool has none.
+    pub(super) authenticated: bool,
+    /// CLIENT SETNAME.
+    pub(super) name: Option<Box<[u8]>>,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is on its way, or answered.
+    Done,
+    /// It must wait until earlier requests of this client have ended on an older connection; nothing was done.
+    Fenced,
+    /// It was the last one: what is due is delivered, then the connection ends.
+    Close(Closed),
+}
+
+/// Longest request as a whole: Redis's client-query-buffer-limit.
+const MAX_REQUEST: usize = 1 << 30;
+
+impl Session {
+    /// A client that has just connected.
+    pub fn new(pool: &config::Pool) -> Self {
+        Self { authenticated: pool.redis_auth.is_none(), name: None }
+    }
+
+    /// Bounds of its requests.
+    pub fn limits(&self, pool: &config::Pool) -> Limits {
+        Limits {
+            max_args: pool.max_args,
+            max_bulk: pool.max_bulk,
+            max_inline: pool.max_inline,
+            max_request: MAX_REQUEST,
+        }
+    }
+
+    /// Handles one complete request.
+    #[inline]
+    pub fn handle(
+        &mut self,
+        args: Args<'_>,
+        payload: Payload,
+        client: &ClientConn,
+        recipient: &Rc<dyn Recipient>,
+    ) -> Verdict {
+        let pool = client.pool();
+        let call = match pool.table.lookup(args) {
+            Ok(call) => call,
+            Err(_) if !self.authenticated => return refuse(ErrorReply::no_auth(), pool, recipient),
+            Err(error) => return refuse(error.reply(), pool, recipient),
+        };
+        let plan = pool.plan(&call);
+        if !self.authenticated && !is_open_to_all(&plan) {
+            return refuse(ErrorReply::no_auth(), pool, recipient);
+        }
+        let sent = match plan {
+            Plan::One(server) => pool.send_one(server, args, payload, recipient, client.id()),
+            Plan::Split { parts, fold } => pool.send_parts(&call, &parts, fold, recipient, client.id()),
+            Plan::Refuse(refusal) => {
+                return refuse(refusal.reply(&call, &pool.config().name), pool, recipient);
+            }
+            Plan::Local(local) => return self.answer(local, &call, client, recipient),
+        };
+        match sent {
+            Ok(()) => Verdict::Done,
+            Err(Fenced) => Verdict::Fenced,
+        }
+    }
+
+    /// Answers without any server.
+    fn answer(
+        &mut self,
+        local: Local,
+        call: &Call<'_>,
+        client: &ClientConn,
+        recipient: &Rc<dyn Recipient>,
+    ) -> Verdict {
+        let pool = client.pool();
+        let config = pool.config();
+        let args = call.args;
+        let mut verdict = Verdict::Done;
+        let mut reply = Vec::new();
+        let result = match local {
+            Local::Auth => self.auth(args, config).map(|()| local::ok(&mut reply)),
+            Local::Hello => hello::hello(self, args, config, client.id(), &mut reply),
+            Local::Quit => {
+                verdict = Verdict::Close(Closed::Quit);
+                Ok(local::ok(&mut reply))
+            }
+            Local::Reset => {
+                *self = Self::new(config);
+                Ok(local::reset(&mut reply))
+            }
+            Local::Ping => local::ping(args, config, &mut reply),
+            Local::Echo => Ok(local::echo(args, &mut reply)),
+            Local::Select => local::select(args, config, &mut reply),
+            Local::ConfigGet => Ok(local::config_get(args, &mut reply)),
+            Local::Client(query) => local::client(query, args, self, client.id(), &mut reply),
+            Local::Command(query) => local::command(query, args, pool.table, &mut reply),
+            Local::Help => Ok(local::help(pool.table, call.ix, &mut reply)),
+        };
+        if let Err(error) = result {
+            return refuse(error, pool, recipient);
+        }
+        Outbox::answer(recipient, |out| out.extend_from_slice(&reply));
+        verdict
+    }
+
+    /// AUTH with one argument has twemproxy's texts, with two Redis's.
+    pub(super) fn auth(&mut self, args: Args<'_>, pool: &config::Pool) -> Result<(), ErrorReply> {
+        match (args.get(1), args.get(2), args.len()) {
+            (Some(password), None, 2) => self.auth_password(password, pool),
+            (Some(user), Some(password), 3) => self.auth_user(user, password, pool),
+            _ => Err(ErrorReply::syntax_error()),
+        }
+    }
+
+    /// The only user is Redis's `default`. Without a password it may always come in, as in Redis.
+    pub(super) fn auth_user(
+        &mut self,
+        user: &[u8],
+        password: &[u8],
+        pool: &config::Pool,
+    ) -> Result<(), ErrorReply> {
+        let matches = pool.redis_auth.as_ref().is_none_or(|secret| secret.matches(password));
+        if user != b"default" || !matches {
+            return Err(ErrorReply::wrong_pass());
+        }
+        self.authenticated = true;
+        Ok(())
+    }
+
+    fn auth_password(&mut self, password: &[u8], pool: &config::Pool) -> Result<(), ErrorReply> {
+        let Some(secret) = &pool.redis_auth else { return Err(ErrorReply::auth_not_set()) };
+        self.authenticated = secret.matches(password);
+        if self.authenticated { Ok(()) } else { Err(ErrorReply::invalid_password()) }
+    }
+}
+
+/// What a client may ask for before it has given the password.
+fn is_open_to_all(plan: &Plan) -> bool {
+    matches!(plan, Plan::Local(Local::Auth | Local::Hello | Local::Quit | Local::Reset))
+}
+
+fn refuse(error: ErrorReply, pool: &Pool, recipient: &Rc<dyn Recipient>) -> Verdict {
+    pool.stats.forward_error.add(1);
+    Outbox::answer(recipient, |out| error.encode(out));
+    Verdict::Done
+}

@@ -1,0 +1,78 @@
+//! Waits for the parts of a split call.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use bytes::Bytes;
+
+use crate::exchange::{BackendError, Outcome, Recipient, Reply, Settle, Ticket};
+use crate::resp::ErrorReply;
+use crate::router::{Fold, FoldError};
+
+/// The replies of a split call, until all are there.
+pub struct Gather {
+    client: Rc<dyn Recipient>,
+    fold: Fold,
+    state: RefCell<State>,
+}
+
+struct State {
+    /// The client's own ticket; taken when the last part is there.
+    whole: Option<Ticket>,
+    replies: Vec<Bytes>,
+    /// Parts still to come.
+    left: usize,
+    /// The first failure; the parts that follow are still awaited, so that nothing is left behind.
+    failed: Option<BackendError>,
+}
+
+impl Gather {
+    /// Waits for `parts` replies on behalf of `client`, whose request `whole` answers.
+    pub fn new(client: Rc<dyn Recipient>, whole: Ticket, parts: usize, fold: Fold) -> Rc<Self> {
+        let state =
+            State { whole: Some(whole), replies: vec![Bytes::new(); parts], left: parts, failed: None };
+        Rc::new(Self { client, fold, state: RefCell::new(state) })
+    }
+
+    fn finish(&self, whole: Ticket, replies: &[Bytes], failed: Option<BackendError>) {
+        if let Some(error) = failed {
+            return whole.settle(Outcome::Unknown(error));
+        }
+        let mut merged = Vec::new();
+        let outcome = match self.fold.merge(replies, &mut merged) {
+            Ok(()) => Reply::Shared(merged.into()),
+            Err(FoldError::ErrorReply(part)) => Reply::Shared(replies[part].clone()),
+            Err(FoldError::Unexpected(_)) => {
+                merged.clear();
+                ErrorReply::unexpected_part().encode(&mut merged);
+                Reply::Shared(merged.into())
+            }
+        };
+        whole.settle(Outcome::Reply(outcome));
+    }
+}
+
+impl Settle for Gather {
+    fn settle(&self, part: u32, outcome: Outcome<'_>) {
+        let mut state = self.state.borrow_mut();
+        debug_assert!(state.left > 0, "each part has one outcome");
+        match outcome {
+            Outcome::Reply(reply) => state.replies[part as usize] = reply.into_bytes(),
+            Outcome::Unsent(error) | Outcome::Unknown(error) => {
+                state.failed.get_or_insert(error);
+            }
+        }
+        state.left = state.left.saturating_sub(1);
+        if state.left == 0
+            && let Some(whole) = state.whole.take()
+        {
+            let (replies, failed) = (std::mem::take(&mut state.replies), state.failed.take());
+            drop(state);
+            self.finish(whole, &replies, failed);
+        }
+    }
+
+    fn client(&self) -> &Rc<dyn Recipient> {
+        &self.client
+    }
+}

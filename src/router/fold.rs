@@ -1,0 +1,128 @@
+//! How the replies of the parts become the reply of the whole.
+
+use crate::resp::{ReplyScanner, encode};
+
+/// A rule for merging; it matches how the call was split.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fold {
+    /// Arrays are taken apart and put together in the order of the keys: which part each key went to.
+    Concat {
+        /// Part of each key, in the order of the request.
+        order: Vec<u16>,
+    },
+    /// Integers are added.
+    Sum,
+    /// `+OK` if every part says so.
+    AllOk,
+}
+
+/// The replies cannot be merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoldError {
+    /// This part answered with an error: it is the answer of the whole.
+    ErrorReply(usize),
+    /// This part answered with something that the command never answers.
+    Unexpected(usize),
+}
+
+impl Fold {
+    /// Merges complete replies, one per part in the order of the parts, into `out`.
+    ///
+    /// A part that failed makes the whole fail: never nil for a key that exists, never a sum without a part (B13).
+    pub fn merge(&self, parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
+        if let Some(failed) = parts.iter().position(|part| part.as_ref().first() == Some(&b'-')) {
+            return Err(FoldError::ErrorReply(failed));
+        }
+        match self {
+            Self::Concat { order } => concat(order, parts, out),
+            Self::Sum => sum(parts, out),
+            Self::AllOk => {
+                match parts.iter().position(|part| part.as_ref().first() != Some(&b'+')) {
+                    Some(part) => return Err(FoldError::Unexpected(part)),
+                    None => encode::simple(out, "OK"),
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn concat(order: &[u16], parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
+    let mut rests = Vec::with_capacity(parts.len());
+    for (i, part) in parts.iter().enumerate() {
+        let part = part.as_ref();
+        let expected = order.iter().filter(|owner| usize::from(**owner) == i).count();
+        let (count, rest) = number(part, b'*').ok_or(FoldError::Unexpected(i))?;
+        if usize::try_from(count) != Ok(expected) {
+            return Err(FoldError::Unexpected(i));
+        }
+        rests.push(rest);
+    }
+    out.reserve(parts.iter().map(|part| part.as_ref().len()).sum::<usize>() + 16);
+    encode::array(out, order.len());
+    for part in order {
+        let part = usize::from(*part);
+        let rest = rests.get_mut(part).ok_or(FoldError::Unexpected(part))?;
+        let Ok(Some(len)) = ReplyScanner::default().scan(rest) else { return Err(FoldError::Unexpected(part)) };
+        let (element, after) = rest.split_at(len);
+        out.extend_from_slice(element);
+        *rest = after;
+    }
+    Ok(())
+}
+
+fn sum(parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
+    let mut total = 0i64;
+    for (i, part) in parts.iter().enumerate() {
+        let (n, _) = number(part.as_ref(), b':').ok_or(FoldError::Unexpected(i))?;
+        total = total.checked_add(n).ok_or(FoldError::Unexpected(i))?;
+    }
+    encode::integer(out, total);
+    Ok(())
+}
+
+/// The number on the first line of a reply of type `kind`, and what follows the line.
+fn number(reply: &[u8], kind: u8) -> Option<(i64, &[u8])> {
+    let rest = reply.strip_prefix(&[kind])?;
+    let end = memchr::memchr(b'\r', rest)?;
+    let n = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
+    Some((n, rest.get(end + 2..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merge(fold: &Fold, parts: &[&[u8]]) -> Result<String, FoldError> {
+        let mut out = Vec::new();
+        fold.merge(parts, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn values_come_in_the_order_of_the_keys() {
+        let fold = Fold::Concat { order: vec![0, 1, 0, 1, 1] };
+        let parts = [&b"*2\r\n$1\r\na\r\n$-1\r\n"[..], b"*3\r\n$1\r\nb\r\n$0\r\n\r\n$2\r\n\r\n\r\n"];
+        let merged = "*5\r\n$1\r\na\r\n$1\r\nb\r\n$-1\r\n$0\r\n\r\n$2\r\n\r\n\r\n";
+        assert_eq!(merge(&fold, &parts).unwrap(), merged);
+    }
+
+    #[test]
+    fn sums_and_oks() {
+        assert_eq!(merge(&Fold::Sum, &[b":2\r\n", b":0\r\n", b":5\r\n"]).unwrap(), ":7\r\n");
+        assert_eq!(merge(&Fold::AllOk, &[b"+OK\r\n", b"+OK\r\n"]).unwrap(), "+OK\r\n");
+    }
+
+    /// B13: a part that failed, or that answered something odd, never makes a smaller answer.
+    #[test]
+    fn a_failed_part_fails_the_whole() {
+        let concat = Fold::Concat { order: vec![0, 1] };
+        assert_eq!(merge(&concat, &[b"*1\r\n$-1\r\n", b"-ERR x\r\n"]), Err(FoldError::ErrorReply(1)));
+        assert_eq!(merge(&concat, &[b"*2\r\n$-1\r\n$-1\r\n", b"*1\r\n$-1\r\n"]), Err(FoldError::Unexpected(0)));
+        assert_eq!(merge(&concat, &[b"*1\r\n$-1\r\n", b":1\r\n"]), Err(FoldError::Unexpected(1)));
+        assert_eq!(merge(&Fold::Sum, &[b":1\r\n", b"-OOM\r\n"]), Err(FoldError::ErrorReply(1)));
+        assert_eq!(merge(&Fold::Sum, &[b":1\r\n", b"+OK\r\n"]), Err(FoldError::Unexpected(1)));
+        assert_eq!(merge(&Fold::Sum, &[b":9223372036854775807\r\n", b":1\r\n"]), Err(FoldError::Unexpected(1)));
+        assert_eq!(merge(&Fold::AllOk, &[b"+OK\r\n", b":1\r\n"]), Err(FoldError::Unexpected(1)));
+    }
+}
