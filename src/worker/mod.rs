@@ -88,6 +88,28 @@ pub fn spawn(
     generations: watch::Receiver<Arc<Generation>>,
     notices: mpsc::Sender<Notice>,
 ) -> std::io::Result<Worker> {
-    let _ = (index, generations, notices);
-    Err(std::io::Error::other("not built yet"))
+    // Placeholder: holds what it is handed, answers nothing, waits for the drain.
+    let config = generations.borrow().config.clone();
+    let pools = config.pools.iter().map(|pool| PoolStats {
+        pool: PoolBlock::default(),
+        servers: pool.servers.iter().map(|_| ServerBlock::default()).collect(),
+    });
+    let stats = Arc::new(WorkerStats { pools: pools.collect() });
+    let (orders, mut incoming) = mpsc::unbounded_channel();
+    let cells = stats.clone();
+    let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
+        let mut held = Vec::new();
+        while let Some(order) = incoming.blocking_recv() {
+            if let Order::Drain(_) = order {
+                let _ = notices.try_send(Notice::Drained { worker: index, cut: 0 });
+                return;
+            }
+            if let Order::Adopt(pool, _) = &order {
+                cells.pools[pool.0 as usize].pool.client_total.add(1);
+                cells.pools[pool.0 as usize].pool.client_connections.add(1);
+            }
+            held.push(order);
+        }
+    })?;
+    Ok(Worker { index, orders, stats, thread })
 }
