@@ -1,1 +1,3 @@
-//! control
+//! All that isn't traffic.
+
+mod health;
