@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    fn health(servers: usize, way_back: Readmit) -> PoolHealth {
+    fn fresh(servers: usize, way_back: Readmit) -> PoolHealth {
         PoolHealth::new(Rules { limit: 2, out_for: Duration::from_secs(30), way_back }, servers)
     }
 
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_server_at_the_limit_is_out_until_it_answers_a_probe() {
         let mut clock = Clock::new();
-        let mut health = health(3, Readmit::Probe);
+        let mut health = fresh(3, Readmit::Probe);
         let since = clock.micros;
         assert_eq!(health.examine(A, &[failed(1, since)], clock.now()), Verdict::Unchanged);
         assert_eq!(health.examine(A, &[failed(2, since)], clock.now()), Verdict::Ejected);
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn what_was_counted_before_the_return_is_forgiven() {
         let mut clock = Clock::new();
-        let mut health = health(2, Readmit::Optimistic);
+        let mut health = fresh(2, Readmit::Optimistic);
         let since = clock.micros;
         health.examine(A, &[failed(2, since)], clock.now());
         clock.advance(30);
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn a_new_run_after_the_return_counts_from_its_start() {
         let mut clock = Clock::new();
-        let mut health = health(2, Readmit::Probe);
+        let mut health = fresh(2, Readmit::Probe);
         let since = clock.micros;
         health.readmit(A, vec![failed(5, since)], clock.now());
         clock.advance(60);
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn a_success_of_any_worker_since_the_run_began_saves_the_server() {
         let clock = Clock::new();
-        let mut health = health(2, Readmit::Probe);
+        let mut health = fresh(2, Readmit::Probe);
         let began = clock.micros - 10 * SECOND;
         let readings = [failed(7, began), fine(began + SECOND)];
         assert_eq!(health.examine(A, &readings, clock.now()), Verdict::Unchanged);
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn a_success_that_may_not_be_noted_yet_is_waited_for() {
         let mut clock = Clock::new();
-        let mut health = health(2, Readmit::Probe);
+        let mut health = fresh(2, Readmit::Probe);
         let began = clock.micros;
         let readings = [failed(2, began), fine(began - SECOND / 2)];
         assert_eq!(health.examine(A, &readings, clock.now()), Verdict::Unchanged);
@@ -360,14 +360,14 @@ mod tests {
         // The other worker fails as well: nothing to wait for.
         let mut other = fine(clock.micros - SECOND / 2);
         (other.failed_attempts, other.failing_since) = (1, clock.micros);
-        let mut health = health(2, Readmit::Probe);
+        let mut health = fresh(2, Readmit::Probe);
         assert_eq!(health.examine(A, &[failed(2, clock.micros), other], clock.now()), Verdict::Ejected);
     }
 
     #[test]
     fn failures_of_two_workers_are_not_added_up() {
         let clock = Clock::new();
-        let mut health = health(2, Readmit::Probe);
+        let mut health = fresh(2, Readmit::Probe);
         let readings = [failed(1, clock.micros), failed(1, clock.micros)];
         assert_eq!(health.examine(A, &readings, clock.now()), Verdict::Unchanged);
     }
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn the_last_live_server_stays_and_that_is_said_once() {
         let mut clock = Clock::new();
-        let mut health = health(2, Readmit::Probe);
+        let mut health = fresh(2, Readmit::Probe);
         let bad = [failed(3, clock.micros)];
         assert_eq!(health.examine(A, &bad, clock.now()), Verdict::Ejected);
         assert_eq!(health.examine(B, &bad, clock.now()), Verdict::Spared);
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn a_wall_clock_that_was_set_back_does_not_hold_up_an_ejection() {
         let clock = Clock::new();
-        let mut health = health(2, Readmit::Probe);
+        let mut health = fresh(2, Readmit::Probe);
         let future = clock.micros + 3600 * SECOND;
         let readings = [failed(2, future), fine(future - 1)];
         assert_eq!(health.examine(A, &readings, clock.now()), Verdict::Ejected);
