@@ -1,3 +1,4 @@
 //! All that isn't traffic.
 
 mod health;
+mod probe;
