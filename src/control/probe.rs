@@ -50,12 +50,18 @@ pub async fn ping(
     }
 }
 
-async fn connect<S>(connecting: impl Future<Output = io::Result<S>>, limit: Duration) -> Result<S, ProbeError> {
+async fn connect<S>(
+    connecting: impl Future<Output = io::Result<S>>,
+    limit: Duration,
+) -> Result<S, ProbeError> {
     let connected = timeout(limit, connecting).await.map_err(|_| ProbeError::TimedOut)?;
     connected.map_err(|error| ProbeError::Connect(error.kind()))
 }
 
-async fn talk<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, auth: Option<&Secret>) -> Result<(), ProbeError> {
+async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    auth: Option<&Secret>,
+) -> Result<(), ProbeError> {
     if let Some(password) = auth {
         ask(&mut stream, &[b"AUTH", password.expose()], b"OK").await?;
     }
@@ -131,7 +137,8 @@ mod tests {
     /// Asks a server that gives `answers`, one to each request of so many bytes.
     fn probe(auth: Option<&Secret>, answers: &[(&'static [u8], &'static [u8])]) -> Result<(), ProbeError> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() };
+        let endpoint =
+            Endpoint::Tcp { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() };
         let answers = answers.to_vec();
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
@@ -167,7 +174,10 @@ mod tests {
     #[test]
     fn loading_is_not_ready() {
         let loading = probe(None, &[(PING, b"-LOADING Redis is loading the dataset in memory\r\n")]);
-        assert_eq!(loading, Err(ProbeError::Refused("LOADING Redis is loading the dataset in memory".into())));
+        assert_eq!(
+            loading,
+            Err(ProbeError::Refused("LOADING Redis is loading the dataset in memory".into()))
+        );
     }
 
     #[test]
@@ -191,7 +201,8 @@ mod tests {
     #[test]
     fn a_closed_port_is_said() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let endpoint = Endpoint::Tcp { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() };
+        let endpoint =
+            Endpoint::Tcp { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() };
         drop(listener);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let result = runtime.block_on(ping(&endpoint, None, Duration::from_secs(1)));
