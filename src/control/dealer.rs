@@ -4,23 +4,19 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tracing::{error, warn};
+use tracing::warn;
 
 use crate::net::{AcceptTrouble, AfterFailure, Listener, Peer};
 use crate::topology::PoolIx;
 use crate::worker::{Accepted, Order, Worker, WorkerStats};
-
-/// Connections accepted from one listener before the others, signals and health get their turn.
-const ACCEPTS_IN_A_ROW: usize = 128;
 
 /// The last sweep of a listener that is about to be closed takes at most so many connections.
 const LAST_SWEEP: usize = 65_536;
@@ -35,18 +31,16 @@ pub struct Dealer {
 #[derive(Debug)]
 struct Door {
     pool: PoolIx,
-    listener: Rc<AsyncFd<Fd>>,
-    task: JoinHandle<()>,
+    /// Asks the task to give its listener back.
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Watched>,
 }
 
-/// Gives `AsyncFd` the descriptor, which an enum of two sockets has either way.
+/// A listener that the runtime watches.
 #[derive(Debug)]
-struct Fd(Listener);
-
-impl AsRawFd for Fd {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
+enum Watched {
+    Tcp(TcpListener),
+    Unix(UnixListener),
 }
 
 /// The workers, and what was dealt to each.
@@ -74,9 +68,9 @@ impl Dealer {
         let table = Rc::new(Table::new(workers));
         let mut doors = Vec::with_capacity(listeners.len());
         for (pool, listener) in listeners {
-            let listener = Rc::new(AsyncFd::with_interest(Fd(listener), Interest::READABLE)?);
-            let task = tokio::task::spawn_local(accept(table.clone(), pool, listener.clone()));
-            doors.push(Door { pool, listener, task });
+            let (stop, stopped) = oneshot::channel();
+            let accepting = accept(table.clone(), pool, Watched::new(listener)?, stopped);
+            doors.push(Door { pool, stop, task: tokio::task::spawn_local(accepting) });
         }
         Ok(Self { table, doors })
     }
@@ -88,56 +82,65 @@ impl Dealer {
         }
     }
 
-    /// Stops accepting. What the kernel had accepted already is dealt first: it would be reset otherwise.
-    pub fn stop(self) {
-        for door in self.doors {
-            door.task.abort();
+    /// Stops accepting. What the kernel has queued already is dealt first: it would be reset otherwise.
+    pub async fn stop(self) {
+        for Door { pool, stop, task } in self.doors {
+            let _ = stop.send(()); // a task that is gone has nothing to give back
+            let Ok(Ok(listener)) = task.await.map(Watched::into_std) else { continue };
             for _ in 0..LAST_SWEEP {
-                match door.listener.get_ref().0.accept() {
-                    Ok(peer) => self.table.deal(door.pool, peer),
-                    Err(_) => break,
-                }
+                let Ok(peer) = listener.accept() else { break };
+                self.table.deal(pool, peer);
             }
         }
     }
 }
 
-async fn accept(table: Rc<Table>, pool: PoolIx, listener: Rc<AsyncFd<Fd>>) {
+/// Accepts and deals until `stopped`. tokio tries again until EAGAIN before it asks epoll, and takes turns.
+async fn accept(
+    table: Rc<Table>,
+    pool: PoolIx,
+    listener: Watched,
+    mut stopped: oneshot::Receiver<()>,
+) -> Watched {
     loop {
-        let mut ready = match listener.readable().await {
-            Ok(ready) => ready,
-            Err(error) => {
-                error!("accepting clients ended: {error}"); // the runtime is shutting down
-                return;
-            }
+        let accepted = tokio::select! {
+            biased;
+            _ = &mut stopped => return listener,
+            accepted = listener.accept() => accepted,
         };
-        match accept_some(&table, pool, &listener.get_ref().0) {
-            Swept::Empty => ready.clear_ready(),
-            Swept::More => tokio::task::yield_now().await,
-            Swept::Trouble => tokio::time::sleep(AcceptTrouble::PAUSE).await,
-        }
-    }
-}
-
-/// How a turn of accepting ended.
-enum Swept {
-    Empty,
-    More,
-    Trouble,
-}
-
-fn accept_some(table: &Table, pool: PoolIx, listener: &Listener) -> Swept {
-    for _ in 0..ACCEPTS_IN_A_ROW {
-        match listener.accept() {
+        match accepted {
             Ok(peer) => table.deal(pool, peer),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Swept::Empty,
             Err(error) => match table.failed(&error) {
                 AfterFailure::Next => {}
-                AfterFailure::Pause { .. } => return Swept::Trouble,
+                AfterFailure::Pause { .. } => tokio::time::sleep(AcceptTrouble::PAUSE).await,
             },
         }
     }
-    Swept::More
+}
+
+// === impl Watched ===
+
+impl Watched {
+    fn new(listener: Listener) -> io::Result<Self> {
+        Ok(match listener {
+            Listener::Tcp(listener) => Self::Tcp(TcpListener::from_std(listener)?),
+            Listener::Unix(listener) => Self::Unix(UnixListener::from_std(listener)?),
+        })
+    }
+
+    async fn accept(&self) -> io::Result<Peer> {
+        match self {
+            Self::Tcp(listener) => Ok(Peer::Tcp(listener.accept().await?.0.into_std()?)),
+            Self::Unix(listener) => Ok(Peer::Unix(listener.accept().await?.0.into_std()?)),
+        }
+    }
+
+    fn into_std(self) -> io::Result<Listener> {
+        Ok(match self {
+            Self::Tcp(listener) => Listener::Tcp(listener.into_std()?),
+            Self::Unix(listener) => Listener::Unix(listener.into_std()?),
+        })
+    }
 }
 
 // === impl Table ===
@@ -298,6 +301,24 @@ mod tests {
         }
         table.deal(POOL, peer());
         assert_eq!((received(&mut first), received(&mut second)), (2, 0));
+    }
+
+    #[test]
+    fn what_the_kernel_has_queued_is_dealt_before_the_end() {
+        let (one, mut orders) = worker(0);
+        let (two, _others) = worker(1);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build_local(Default::default()).unwrap();
+        runtime.block_on(async {
+            let dealer = Dealer::start(&[one, two], vec![(POOL, Listener::Tcp(listener))]).unwrap();
+            let _client = std::net::TcpStream::connect(address).unwrap();
+            dealer.stop().await; // the task has not run yet
+            assert_eq!(received(&mut orders), 1);
+            std::net::TcpStream::connect(address).unwrap_err();
+        });
     }
 
     #[test]

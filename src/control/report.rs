@@ -78,6 +78,12 @@ impl Sources {
         bytes
     }
 
+    /// Clients that are connected, and requests of theirs that servers have not answered yet.
+    pub fn in_flight(&self) -> (u64, u64) {
+        let requests = self.server_sum(|block| &block.in_queue) + self.server_sum(|block| &block.out_queue);
+        (self.pool_sum(|block| &block.client_connections), requests)
+    }
+
     fn hostname(&self) -> &str {
         self.hostname.get_or_init(|| {
             let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();

@@ -191,15 +191,6 @@ impl Listener {
     }
 }
 
-impl std::os::fd::AsRawFd for Listener {
-    fn as_raw_fd(&self) -> std::os::fd::RawFd {
-        match self {
-            Self::Tcp(listener) => listener.as_raw_fd(),
-            Self::Unix(listener) => listener.as_raw_fd(),
-        }
-    }
-}
-
 // === impl SocketFile ===
 
 impl SocketFile {
