@@ -27,6 +27,8 @@ pub struct Process {
     pub threads: Threads,
     /// How long a drain (SIGTERM) may take before what is left is cut. Default 10 s.
     pub drain_timeout: Duration,
+    /// `clients`: most clients at once over all pools; `None`: no limit.
+    pub max_clients: Option<NonZeroU32>,
     /// Text or JSON lines. Default text.
     pub log_format: LogFormat,
 }
@@ -157,4 +159,115 @@ pub enum Readmit {
     Probe,
     /// At once, as twemproxy does.
     Optimistic,
+}
+
+// === Placeholder: the real one comes with its own branch. ===
+
+/// Why a file was refused: one line for each reason.
+#[derive(Debug)]
+pub struct ConfigErrors(Vec<String>);
+
+impl std::fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl Config {
+    /// Reads and checks a file.
+    pub fn load(path: &std::path::Path) -> Result<Self, ConfigErrors> {
+        let name = path.display();
+        let fail = |reason: String| ConfigErrors(vec![format!("{name}: {reason}")]);
+        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+        let root: serde_yaml::Mapping = serde_yaml::from_str(&text).map_err(|error| fail(error.to_string()))?;
+        let mut process =
+            Process { threads: Threads::Auto, drain_timeout: Duration::from_secs(10), log_format: LogFormat::Text };
+        let mut pools = Vec::new();
+        for (key, value) in &root {
+            let name = key.as_str().ok_or_else(|| fail("a name must be text".into()))?;
+            if name == "shardwise" {
+                if value["log_format"].as_str() == Some("json") {
+                    process.log_format = LogFormat::Json;
+                }
+                if let Some(threads) = value["threads"].as_u64() {
+                    process.threads = Threads::Fixed(NonZeroU32::new(threads as u32).ok_or_else(|| fail("0".into()))?);
+                }
+                continue;
+            }
+            for (key, _) in value.as_mapping().ok_or_else(|| fail(format!("{name}: not a mapping")))? {
+                if !PLACEHOLDER_KEYS.contains(&key.as_str().unwrap_or("")) {
+                    return Err(fail(format!("line 1: {name}: unknown key {key:?}")));
+                }
+            }
+            pools.push(placeholder_pool(name, value).ok_or_else(|| fail(format!("{name}: incomplete")))?);
+        }
+        Ok(Self { path: path.to_owned(), process, pools, warnings: Vec::new() })
+    }
+}
+
+const PLACEHOLDER_KEYS: [&str; 9] = [
+    "listen",
+    "redis",
+    "servers",
+    "auto_eject_hosts",
+    "server_retry_timeout",
+    "server_failure_limit",
+    "readmit",
+    "redis_auth",
+    "reuseport",
+];
+
+fn placeholder_pool(name: &str, value: &serde_yaml::Value) -> Option<Pool> {
+    let listen = value["listen"].as_str()?;
+    let listen = if let Some(path) = listen.strip_prefix('/') {
+        Listen::Unix { path: format!("/{path}").into(), mode: None }
+    } else {
+        let (host, port) = listen.rsplit_once(':')?;
+        Listen::Tcp { host: host.into(), port: port.parse().ok()? }
+    };
+    let servers = value["servers"].as_sequence()?.iter().map(|entry| {
+        let (address, label) = entry.as_str()?.split_once(' ')?;
+        let (rest, weight) = address.rsplit_once(':')?;
+        let (host, port) = rest.rsplit_once(':')?;
+        Some(Server {
+            name: label.into(),
+            pname: address.into(),
+            endpoint: Endpoint::Tcp { host: host.into(), port: port.parse().ok()? },
+            weight: weight.parse().ok()?,
+        })
+    });
+    let two = NonZeroU32::new(2)?;
+    Some(Pool {
+        name: name.into(),
+        listen,
+        servers: servers.collect::<Option<Vec<_>>>()?,
+        hash: hash::KeyHash {
+            algorithm: hash::Algorithm::Fnv1a_64,
+            char_sign: hash::CharSign::Signed,
+            tag: None,
+        },
+        distribution: Distribution::Ketama,
+        timeout: None,
+        backlog: 512,
+        client_connections: None,
+        tcpkeepalive: false,
+        reuseport: value["reuseport"].as_bool().unwrap_or(false),
+        redis_auth: value["redis_auth"].as_str().map(|text| Secret::new(text.as_bytes())),
+        redis_db: 0,
+        preconnect: false,
+        auto_eject_hosts: value["auto_eject_hosts"].as_bool().unwrap_or(false),
+        server_connections: NonZeroU32::MIN,
+        server_retry_timeout: Duration::from_millis(value["server_retry_timeout"].as_u64().unwrap_or(30_000)),
+        server_failure_limit: two,
+        ping: Ping::Reject,
+        readmit: Readmit::Probe,
+        read_only: false,
+        max_pending: two,
+        out_soft: 1 << 20,
+        out_hard: 1 << 30,
+        max_bulk: 1 << 29,
+        max_args: 1 << 20,
+        max_inline: 1 << 16,
+        connect_timeout: Duration::from_secs(1),
+    })
 }

@@ -83,7 +83,7 @@ block! {
         client_connections: Gauge, "open client connections";
         forward_error: Counter, "error replies made by the proxy for client requests";
         fragments: Counter, "parts that multi-key requests were split into";
-        client_total: Counter, "client connections accepted";
+        client_total: Counter, "client connections accepted, refused ones included";
         client_refused: Counter, "client connections refused by client_connections";
     }
 }
@@ -141,4 +141,87 @@ impl WorkerStats {
 pub fn unix_micros() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_micros() as u64)
+}
+
+block! {
+    /// What control counts for one pool.
+    PoolHealthBlock {
+        server_ejects: Counter, "times a server was ejected";
+    }
+}
+
+block! {
+    /// What control notes of one server.
+    ServerHealthBlock {
+        server_ejected_at: Timestamp, "when the server was last ejected, microseconds since 1970; 0: never";
+    }
+}
+
+/// twemproxy's numbers of a pool, in its order.
+pub const TWEMPROXY_POOL: [&str; 6] =
+    ["client_eof", "client_err", "client_connections", "server_ejects", "forward_error", "fragments"];
+
+/// twemproxy's numbers of a server, in its order.
+pub const TWEMPROXY_SERVER: [&str; 13] = [
+    "server_eof",
+    "server_err",
+    "server_timedout",
+    "server_connections",
+    "server_ejected_at",
+    "requests",
+    "request_bytes",
+    "responses",
+    "response_bytes",
+    "in_queue",
+    "in_queue_bytes",
+    "out_queue",
+    "out_queue_bytes",
+];
+
+/// All numbers of a pool in the order in which they are shown: twemproxy's, then our own.
+pub fn pool_definitions() -> Vec<Definition> {
+    in_order(&[PoolBlock::DEFINITIONS, PoolHealthBlock::DEFINITIONS], &TWEMPROXY_POOL)
+}
+
+/// All numbers of a server in the order in which they are shown: twemproxy's, then our own.
+pub fn server_definitions() -> Vec<Definition> {
+    in_order(&[ServerBlock::DEFINITIONS, ServerHealthBlock::DEFINITIONS], &TWEMPROXY_SERVER)
+}
+
+fn in_order(blocks: &[&[Definition]], first: &[&str]) -> Vec<Definition> {
+    let mut all: Vec<Definition> = blocks.concat();
+    all.sort_by_key(|definition| position(first, definition.name));
+    all
+}
+
+/// Where a number stands among `first`; behind them all if it isn't there.
+fn position(first: &[&str], name: &str) -> usize {
+    first.iter().position(|one| *one == name).unwrap_or(first.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(definitions: &[Definition]) -> Vec<&'static str> {
+        definitions.iter().map(|definition| definition.name).collect()
+    }
+
+    #[test]
+    fn every_number_of_twemproxy_comes_first_and_in_its_order() {
+        let pool = names(&pool_definitions());
+        assert_eq!(pool[..TWEMPROXY_POOL.len()], TWEMPROXY_POOL);
+        assert!(pool.contains(&"client_refused"));
+        let server = names(&server_definitions());
+        assert_eq!(server[..TWEMPROXY_SERVER.len()], TWEMPROXY_SERVER);
+        assert!(server.contains(&"server_total"));
+    }
+
+    #[test]
+    fn gauges_go_down_again() {
+        let cell = Cell::default();
+        cell.add(5);
+        cell.sub(5);
+        assert_eq!(cell.value(), 0);
+    }
 }

@@ -1,38 +1,33 @@
 //! One thread's world: its clients, its connections to every server, and the flusher.
+//!
+//! ```text
+//!   World ─┬─ Turn                what must be written before this turn ends; the flusher task drains it
+//!          ├─ Pool ─── Server ─── Lane ─── Conn        one of each per worker: nothing is shared
+//!          ├─ accept tasks        this worker's listeners, or none if control deals clients
+//!          └─ ClientConn …        a task each
+//! ```
+
+mod accept;
+mod census;
+mod world;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+use crate::net::{Listener, Peer};
 pub use crate::stats::{PoolStats, WorkerStats};
 use crate::topology::{Generation, PoolIx, ServerIx};
-
-/// A socket of a new client, accepted elsewhere.
-#[derive(Debug)]
-pub enum Accepted {
-    /// From a TCP listener, non-blocking.
-    Tcp(std::net::TcpStream),
-    /// From a unix listener, non-blocking.
-    Unix(std::os::unix::net::UnixStream),
-}
-
-/// A listening socket, bound and non-blocking.
-#[derive(Debug)]
-pub enum Bound {
-    /// TCP.
-    Tcp(std::net::TcpListener),
-    /// Unix.
-    Unix(std::os::unix::net::UnixListener),
-}
+pub use census::Census;
 
 /// What control tells a worker. Rare: never on the path of a request.
 #[derive(Debug)]
 pub enum Order {
     /// Accept clients of a pool from this socket yourself.
-    Listen(PoolIx, Bound),
+    Listen(PoolIx, Listener),
     /// Serve this client, accepted by the dealer.
-    Adopt(PoolIx, Accepted),
+    Adopt(PoolIx, Peer),
     /// Stop accepting, finish what is in flight, close every client; cut what is left after the limit. Then end.
     Drain(Duration),
 }
@@ -66,12 +61,19 @@ pub struct Worker {
 
 /// Starts worker `index` on a thread of its own.
 ///
-/// It serves `generations.borrow()` at once and every later one as it is published.
+/// It serves `generations.borrow()` at once and every later one as it is published. `census` is shared by all workers.
 pub fn spawn(
     index: usize,
     generations: watch::Receiver<Arc<Generation>>,
     notices: mpsc::Sender<Notice>,
+    census: Arc<Census>,
 ) -> std::io::Result<Worker> {
-    let _ = (index, generations, notices);
-    Err(std::io::Error::other("not built yet"))
+    let servers = generations.borrow().config.pools.iter().map(|pool| pool.servers.len()).collect::<Vec<_>>();
+    let stats = Arc::new(WorkerStats::new(servers));
+    let (orders, incoming) = mpsc::unbounded_channel();
+    let seed = world::Seed { index, generations, notices, census, stats: Arc::clone(&stats), orders: incoming };
+    // The runtime is made here, so that what is wrong with it is an error of the start.
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || world::run(runtime, seed))?;
+    Ok(Worker { index, orders, stats, thread })
 }

@@ -1,0 +1,211 @@
+//! Asks an ejected server whether it can serve: connect, AUTH if the pool has a password, PING.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use redis_protocol::resp2::decode::decode;
+use redis_protocol::resp2::encode::extend_encode;
+use redis_protocol::resp2::types::{BytesFrame, OwnedFrame};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
+
+use crate::units::{Endpoint, Secret};
+
+/// How long each answer may take.
+const REPLY_LIMIT: Duration = Duration::from_secs(1);
+
+/// Longest answer that is read; a status or an error is one short line.
+const REPLY_BYTES: usize = 1024;
+
+/// Why a server is not ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbeError {
+    /// No connection.
+    Connect(io::ErrorKind),
+    /// The connection ended before the answer.
+    Lost(io::ErrorKind),
+    /// No connection or no answer in time.
+    TimedOut,
+    /// An error reply (`LOADING …`, `NOAUTH …`); its first 80 characters.
+    Refused(String),
+    /// Something that is no answer to what was asked.
+    Unexpected,
+}
+
+/// Succeeds when the server answers PING with PONG. Takes at most `connect_limit` and a second per answer.
+pub async fn ping(
+    endpoint: &Endpoint,
+    auth: Option<&Secret>,
+    connect_limit: Duration,
+) -> Result<(), ProbeError> {
+    match endpoint {
+        Endpoint::Tcp { host, port } => {
+            let connecting = TcpStream::connect((host.as_str(), *port));
+            talk(connect(connecting, connect_limit).await?, auth).await
+        }
+        Endpoint::Unix(path) => talk(connect(UnixStream::connect(path), connect_limit).await?, auth).await,
+    }
+}
+
+async fn connect<S>(
+    connecting: impl Future<Output = io::Result<S>>,
+    limit: Duration,
+) -> Result<S, ProbeError> {
+    let connected = timeout(limit, connecting).await.map_err(|_| ProbeError::TimedOut)?;
+    connected.map_err(|error| ProbeError::Connect(error.kind()))
+}
+
+async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    auth: Option<&Secret>,
+) -> Result<(), ProbeError> {
+    if let Some(password) = auth {
+        ask(&mut stream, &[b"AUTH", password.expose()], b"OK").await?;
+    }
+    ask(&mut stream, &[b"PING"], b"PONG").await
+}
+
+async fn ask<S>(stream: &mut S, request: &[&[u8]], expected: &[u8]) -> Result<(), ProbeError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let asked = async {
+        stream.write_all(&encoded(request)).await.map_err(lost)?;
+        reply(stream).await
+    };
+    match timeout(REPLY_LIMIT, asked).await.map_err(|_| ProbeError::TimedOut)?? {
+        OwnedFrame::SimpleString(text) if text == expected => Ok(()),
+        OwnedFrame::Error(text) => Err(ProbeError::Refused(text.chars().take(80).collect())),
+        _ => Err(ProbeError::Unexpected),
+    }
+}
+
+fn encoded(request: &[&[u8]]) -> BytesMut {
+    let arguments = request.iter().map(|argument| BytesFrame::BulkString(Bytes::copy_from_slice(argument)));
+    let mut bytes = BytesMut::new();
+    extend_encode(&mut bytes, &BytesFrame::Array(arguments.collect()), false)
+        .expect("an array of bulk strings can be encoded");
+    bytes
+}
+
+/// Reads one status or error line. Only those are decoded: they cannot nest, so the decoder cannot recurse.
+async fn reply<S: AsyncRead + Unpin>(stream: &mut S) -> Result<OwnedFrame, ProbeError> {
+    let mut bytes = BytesMut::with_capacity(REPLY_BYTES);
+    loop {
+        if stream.read_buf(&mut bytes).await.map_err(lost)? == 0 {
+            return Err(ProbeError::Lost(io::ErrorKind::UnexpectedEof));
+        }
+        if !matches!(bytes.first(), Some(b'+' | b'-')) {
+            return Err(ProbeError::Unexpected);
+        }
+        match decode(&bytes) {
+            Ok(Some((frame, _))) => return Ok(frame),
+            Ok(None) if bytes.len() < REPLY_BYTES => {}
+            Ok(None) | Err(_) => return Err(ProbeError::Unexpected),
+        }
+    }
+}
+
+fn lost(error: io::Error) -> ProbeError {
+    ProbeError::Lost(error.kind())
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(kind) => write!(f, "cannot connect: {kind}"),
+            Self::Lost(kind) => write!(f, "connection lost: {kind}"),
+            Self::TimedOut => f.write_str("no answer in time"),
+            Self::Refused(text) => write!(f, "it answered: {text}"),
+            Self::Unexpected => f.write_str("it did not answer as Redis does"),
+        }
+    }
+}
+
+impl std::error::Error for ProbeError {}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Asks a server that gives `answers`, one to each request of so many bytes.
+    fn probe(auth: Option<&Secret>, answers: &[(&'static [u8], &'static [u8])]) -> Result<(), ProbeError> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint =
+            Endpoint::Tcp { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() };
+        let answers = answers.to_vec();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            for (request, answer) in answers {
+                let mut read = vec![0; request.len()];
+                stream.read_exact(&mut read).unwrap();
+                assert_eq!(read.escape_ascii().to_string(), request.escape_ascii().to_string());
+                stream.write_all(answer).unwrap();
+            }
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let result = runtime.block_on(ping(&endpoint, auth, Duration::from_secs(1)));
+        server.join().unwrap();
+        result
+    }
+
+    const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+
+    #[test]
+    fn pong_is_ready() {
+        assert_eq!(probe(None, &[(PING, b"+PONG\r\n")]), Ok(()));
+    }
+
+    #[test]
+    fn the_password_goes_first_and_must_be_taken() {
+        const AUTH: &[u8] = b"*2\r\n$4\r\nAUTH\r\n$2\r\npw\r\n";
+        let password = Secret::new(&b"pw"[..]);
+        assert_eq!(probe(Some(&password), &[(AUTH, b"+OK\r\n"), (PING, b"+PONG\r\n")]), Ok(()));
+        let refused = probe(Some(&password), &[(AUTH, b"-WRONGPASS no\r\n")]);
+        assert_eq!(refused, Err(ProbeError::Refused("WRONGPASS no".into())));
+    }
+
+    #[test]
+    fn loading_is_not_ready() {
+        let loading = probe(None, &[(PING, b"-LOADING Redis is loading the dataset in memory\r\n")]);
+        assert_eq!(
+            loading,
+            Err(ProbeError::Refused("LOADING Redis is loading the dataset in memory".into()))
+        );
+    }
+
+    #[test]
+    fn nonsense_is_bounded_and_never_decoded_deeply() {
+        static NESTED: [u8; 4000] = {
+            let mut bytes = [0; 4000];
+            let mut i = 0;
+            while i < bytes.len() {
+                bytes[i] = b"*1\r\n"[i % 4];
+                i += 1;
+            }
+            bytes
+        };
+        static ENDLESS: [u8; 4000] = [b'+'; 4000];
+        assert_eq!(probe(None, &[(PING, &NESTED)]), Err(ProbeError::Unexpected));
+        assert_eq!(probe(None, &[(PING, &ENDLESS)]), Err(ProbeError::Unexpected));
+        assert_eq!(probe(None, &[(PING, b"+PO")]), Err(ProbeError::Lost(io::ErrorKind::UnexpectedEof)));
+        assert_eq!(probe(None, &[(PING, b"")]), Err(ProbeError::Lost(io::ErrorKind::UnexpectedEof)));
+    }
+
+    #[test]
+    fn a_closed_port_is_said() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint =
+            Endpoint::Tcp { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() };
+        drop(listener);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let result = runtime.block_on(ping(&endpoint, None, Duration::from_secs(1)));
+        assert_eq!(result, Err(ProbeError::Connect(io::ErrorKind::ConnectionRefused)));
+    }
+}

@@ -1,0 +1,69 @@
+//! How many clients there are in the whole process.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::config::Config;
+
+/// Counts clients over all workers, so that `client_connections` and `max_clients` hold exactly. Touched once when a
+/// client comes and once when it goes, never for a request.
+#[derive(Debug)]
+pub struct Census {
+    /// By `PoolIx`.
+    pools: Vec<Count>,
+    all: Count,
+    last_id: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Count {
+    now: AtomicU32,
+    limit: u32,
+}
+
+impl Census {
+    /// Nobody, with the limits of `config`.
+    pub fn new(config: &Config) -> Self {
+        let limit = |limit: Option<std::num::NonZeroU32>| Count {
+            now: AtomicU32::new(0),
+            limit: limit.map_or(u32::MAX, std::num::NonZeroU32::get),
+        };
+        Self {
+            pools: config.pools.iter().map(|pool| limit(pool.client_connections)).collect(),
+            all: limit(config.process.max_clients),
+            last_id: AtomicU64::new(0),
+        }
+    }
+
+    /// Lets one more client of a pool in, if there is room: its number, unique in this process. Pair with
+    /// [`Census::leave`].
+    pub fn enter(&self, pool: usize) -> Option<u64> {
+        if !self.all.enter() {
+            return None;
+        }
+        if !self.pools[pool].enter() {
+            self.all.leave();
+            return None;
+        }
+        Some(self.last_id.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// A client of a pool is gone.
+    pub fn leave(&self, pool: usize) {
+        self.pools[pool].leave();
+        self.all.leave();
+    }
+}
+
+impl Count {
+    fn enter(&self) -> bool {
+        let room = self.now.fetch_add(1, Ordering::Relaxed) < self.limit;
+        if !room {
+            self.leave();
+        }
+        room
+    }
+
+    fn leave(&self) {
+        self.now.fetch_sub(1, Ordering::Relaxed);
+    }
+}
