@@ -2,6 +2,7 @@
 
 /// A key hash by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(non_camel_case_types)]
 pub enum Algorithm {
     /// Jenkins's one-at-a-time.
     OneAtATime,
@@ -49,4 +50,60 @@ pub struct KeyHash {
     pub char_sign: CharSign,
     /// Opening and closing byte of a hash tag.
     pub tag: Option<[u8; 2]>,
+}
+
+// === impl Algorithm ===
+
+impl Algorithm {
+    /// All of them: twemproxy's twelve in the order of its documentation, then ours.
+    pub const ALL: [Self; 13] = [
+        Self::OneAtATime,
+        Self::Md5,
+        Self::Crc16,
+        Self::Crc32,
+        Self::Crc32a,
+        Self::Fnv1_64,
+        Self::Fnv1a_64,
+        Self::Fnv1_32,
+        Self::Fnv1a_32,
+        Self::Hsieh,
+        Self::Murmur,
+        Self::Jenkins,
+        Self::Xxh3_64,
+    ];
+
+    /// The name that the configuration uses.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OneAtATime => "one_at_a_time",
+            Self::Md5 => "md5",
+            Self::Crc16 => "crc16",
+            Self::Crc32 => "crc32",
+            Self::Crc32a => "crc32a",
+            Self::Fnv1_64 => "fnv1_64",
+            Self::Fnv1a_64 => "fnv1a_64",
+            Self::Fnv1_32 => "fnv1_32",
+            Self::Fnv1a_32 => "fnv1a_32",
+            Self::Hsieh => "hsieh",
+            Self::Murmur => "murmur",
+            Self::Jenkins => "jenkins",
+            Self::Xxh3_64 => "xxh3_64",
+        }
+    }
+
+    /// The algorithm of that name, case-sensitive as in twemproxy. `xxh3-64` is also accepted.
+    pub fn from_name(name: &str) -> Option<Self> {
+        if name == "xxh3-64" {
+            return Some(Self::Xxh3_64);
+        }
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+
+    /// Whether a key with bytes ≥ 0x80 may hash differently with the other [`CharSign`].
+    pub const fn depends_on_sign(self) -> bool {
+        matches!(
+            self,
+            Self::OneAtATime | Self::Fnv1_64 | Self::Fnv1a_64 | Self::Fnv1_32 | Self::Fnv1a_32 | Self::Hsieh
+        )
+    }
 }
