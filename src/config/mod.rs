@@ -1,11 +1,54 @@
 //! From YAML to a typed configuration that nothing downstream has to check again.
+//!
+//! ```text
+//! text ──raw──▶ tree of texts, lists, mappings ──section + keys──▶ Draft ──draft──▶ Pool
+//!               (each text with its line)          (a table: one row a key)
+//! ```
+//!
+//! A nutcracker.yml works as it is: top-level keys are pools, with twemproxy's keys, defaults and meanings. Keys of
+//! shardwise's own sit in the same pool; what concerns the whole process is under the one reserved top-level key,
+//! `shardwise:`. Reading goes on behind a fault, so that an operator sees all of them at once.
 
-use std::num::NonZeroU32;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 
-use crate::hash;
-use crate::units::{Endpoint, Listen, Secret};
+mod diff;
+mod docs;
+mod draft;
+mod error;
+mod findings;
+mod keys;
+mod names;
+mod pool;
+mod pool_keys;
+mod process;
+mod raw;
+mod secret;
+mod section;
+mod server;
+
+pub use diff::{Change, diff};
+pub use docs::reference;
+pub use error::{ConfigError, ConfigErrors, Reason, SecretError, ServerError};
+pub use findings::Warning;
+pub use pool::{Distribution, Ping, Pool, Readmit};
+pub use process::{LogFormat, Process, Threads};
+pub use secret::{Outside, SecretFile};
+pub use server::Server;
+
+use findings::Findings;
+use raw::{Entries, Node, Text};
+
+/// The top-level key that is no pool.
+pub const PROCESS_SECTION: &str = "shardwise";
+
+/// Bytes of a configuration file; a larger one is refused. Room for some 100,000 servers.
+pub const MOST_BYTES: usize = 4 << 20;
+
+/// Bytes of a file with a password; what is behind them is left out, as no password is so long.
+const MOST_SECRET_BYTES: u64 = 64 << 10;
 
 /// A whole configuration file, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,260 +57,197 @@ pub struct Config {
     pub path: PathBuf,
     /// Process-wide settings (top-level key `shardwise:`).
     pub process: Process,
-    /// The pools, sorted by name, shorter names first (twemproxy's order, visible in the stats).
+    /// The pools, sorted by name, shorter names first (twemproxy's order, visible in the stats); 1…65535.
     pub pools: Vec<Pool>,
-    /// What was accepted but deserves a word in the log.
+    /// What was accepted but deserves a word in the log, in the order of the file.
     pub warnings: Vec<Warning>,
 }
 
-/// Process-wide settings.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Process {
-    /// Worker threads.
-    pub threads: Threads,
-    /// How long a drain (SIGTERM) may take before what is left is cut. Default 10 s.
-    pub drain_timeout: Duration,
-    /// `clients`: most clients at once over all pools; `None`: no limit.
-    pub max_clients: Option<NonZeroU32>,
-    /// Text or JSON lines. Default text.
-    pub log_format: LogFormat,
-}
-
-/// How many worker threads to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
-    /// One per core.
-    Auto,
-    /// Exactly so many, 1…1024.
-    Fixed(NonZeroU32),
-}
-
-/// Form of the log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-/// A word about a setting that is accepted, for the log at start and for `-t`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// Line in the file, from 1.
-    pub line: Option<usize>,
-    /// Key path (`alpha.mbuf`), and the reason.
-    pub text: String,
-}
-
-/// One pool: an address for clients, and the servers behind it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Pool {
-    /// Top-level key of the file.
-    pub name: String,
-    /// `listen`: where clients connect.
-    pub listen: Listen,
-    /// `servers`, sorted by name, shorter names first: this order is the `ServerIx` of a generation.
-    pub servers: Vec<Server>,
-    /// `hash`, `hash_tag`, `hash_char`: how a key becomes 32 bits.
-    pub hash: hash::KeyHash,
-    /// `distribution`.
-    pub distribution: Distribution,
-    /// `timeout`; `None`: never (also for 0).
-    pub timeout: Option<Duration>,
-    /// `backlog` of listen(2). Default 512.
-    pub backlog: u32,
-    /// `client_connections`: most clients at once over all workers; `None` (0): no limit.
-    pub client_connections: Option<NonZeroU32>,
-    /// `tcpkeepalive`, on both sides.
-    pub tcpkeepalive: bool,
-    /// `reuseport`: each worker binds its own socket.
-    pub reuseport: bool,
-    /// `redis_auth` or the content of `redis_auth_file`: for clients and servers.
-    pub redis_auth: Option<Secret>,
-    /// `redis_db`: SELECTed on every server connection when not 0.
-    pub redis_db: u32,
-    /// `preconnect`: connect to all servers at start.
-    pub preconnect: bool,
-    /// `auto_eject_hosts`.
-    pub auto_eject_hosts: bool,
-    /// `server_connections`: connections to each server per worker. Default 1.
-    pub server_connections: NonZeroU32,
-    /// `server_retry_timeout`: how long an ejected server stays out at least. Default 30 s.
-    pub server_retry_timeout: Duration,
-    /// `server_failure_limit`: consecutive failures until ejection. Default 2 (0 is 1).
-    pub server_failure_limit: NonZeroU32,
-    /// `ping`. Default reject.
-    pub ping: Ping,
-    /// `readmit`. Default probe.
-    pub readmit: Readmit,
-    /// `read_only`: writes are answered with -READONLY.
-    pub read_only: bool,
-    /// `max_pending`: requests of one client that may be dispatched and unanswered. Default 1024.
-    pub max_pending: NonZeroU32,
-    /// `out_soft`: bytes of unsent replies of one client at which its requests are no longer dispatched. Default 1 MiB.
-    pub out_soft: usize,
-    /// `out_hard`: bytes of unsent replies at which the client is closed. Default 1 GiB.
-    pub out_hard: usize,
-    /// `max_bulk`: longest argument in bytes. Default and most 512 MiB.
-    pub max_bulk: usize,
-    /// `max_args`: most arguments of one request. Default and most 1,048,576.
-    pub max_args: u32,
-    /// `max_inline`: longest inline command in bytes. Default and most 64 KiB.
-    pub max_inline: usize,
-    /// `connect_timeout` for server connections. Default 1 s.
-    pub connect_timeout: Duration,
-}
-
-/// One server of a pool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
-    /// Ring label, stats key, identity: twemproxy's `name` (the reference's §1.4, with its quirks).
-    pub name: String,
-    /// The entry without its name (`127.0.0.1:6379:1`), for logs.
-    pub pname: String,
-    /// Where to connect.
-    pub endpoint: Endpoint,
-    /// Weight, ≥ 1.
-    pub weight: NonZeroU32,
-}
-
-/// How servers share the keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distribution {
-    /// Consistent hashing, libmemcached's points.
-    Ketama,
-    /// hash mod slots.
-    Modula,
-    /// Any server, drawn anew for each key.
-    Random,
-}
-
-/// What PING gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ping {
-    /// An unknown-command error that names this setting.
-    Reject,
-    /// `+PONG`, or the given message.
-    Reply,
-}
-
-/// How an ejected server comes back after `server_retry_timeout`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Readmit {
-    /// When it has answered a PING of the proxy's own.
-    Probe,
-    /// At once, as twemproxy does.
-    Optimistic,
-}
-
-// === Placeholder: the real one comes with its own branch. ===
-
-/// Why a file was refused: one line for each reason.
-#[derive(Debug)]
-pub struct ConfigErrors(Vec<String>);
-
-impl std::fmt::Display for ConfigErrors {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0.join("\n"))
-    }
-}
+// === impl Config ===
 
 impl Config {
-    /// Reads and checks a file.
-    pub fn load(path: &std::path::Path) -> Result<Self, ConfigErrors> {
-        let name = path.display();
-        let fail = |reason: String| ConfigErrors(vec![format!("{name}: {reason}")]);
-        let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
-        let root: serde_yaml::Mapping = serde_yaml::from_str(&text).map_err(|error| fail(error.to_string()))?;
-        let mut process =
-            Process { threads: Threads::Auto, drain_timeout: Duration::from_secs(10), log_format: LogFormat::Text };
-        let mut pools = Vec::new();
-        for (key, value) in &root {
-            let name = key.as_str().ok_or_else(|| fail("a name must be text".into()))?;
-            if name == "shardwise" {
-                if value["log_format"].as_str() == Some("json") {
-                    process.log_format = LogFormat::Json;
-                }
-                if let Some(threads) = value["threads"].as_u64() {
-                    process.threads = Threads::Fixed(NonZeroU32::new(threads as u32).ok_or_else(|| fail("0".into()))?);
-                }
-                continue;
-            }
-            for (key, _) in value.as_mapping().ok_or_else(|| fail(format!("{name}: not a mapping")))? {
-                if !PLACEHOLDER_KEYS.contains(&key.as_str().unwrap_or("")) {
-                    return Err(fail(format!("line 1: {name}: unknown key {key:?}")));
-                }
-            }
-            pools.push(placeholder_pool(name, value).ok_or_else(|| fail(format!("{name}: incomplete")))?);
+    /// Reads and checks the file `path`, with the files and the environment variables that its passwords name.
+    ///
+    /// # Errors
+    ///
+    /// All faults of the file.
+    pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
+        let text = read_text(path).map_err(|reason| ConfigError::whole(path, reason))?;
+        let outside = Outside { env: &|name| std::env::var(name).ok(), secret_file: &read_secret };
+        Self::parse_with(&text, path, &outside)
+    }
+
+    /// Checks `text`, which was read from `path`, with `env` for the variables of passwords. A `redis_auth_file` is a
+    /// fault here, as nothing is read; see [`Config::parse_with`].
+    ///
+    /// # Errors
+    ///
+    /// All faults of the text.
+    pub fn parse(
+        text: &str,
+        path: &Path,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigErrors> {
+        let secret_file = |_: &Path| Err(io::Error::from(io::ErrorKind::Unsupported));
+        Self::parse_with(text, path, &Outside { env: &env, secret_file: &secret_file })
+    }
+
+    /// Checks `text`, which was read from `path`; passwords may come from `outside`.
+    ///
+    /// # Errors
+    ///
+    /// All faults of the text.
+    pub fn parse_with(text: &str, path: &Path, outside: &Outside) -> Result<Self, ConfigErrors> {
+        if text.len() > MOST_BYTES {
+            return Err(ConfigError::whole(path, Reason::TooLarge(MOST_BYTES)).into());
         }
-        Ok(Self { path: path.to_owned(), process, pools, warnings: Vec::new() })
+        let root = raw::read(text).map_err(|fault| ConfigError {
+            line: fault.at.map(|(line, _)| line),
+            column: fault.at.map(|(_, column)| column),
+            ..ConfigError::whole(path, fault.reason)
+        })?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut reading = Reading {
+            findings: Findings::new(path),
+            sources: draft::Sources { folder, outside },
+            process: Process::default(),
+            pools: Vec::new(),
+            memcached: Vec::new(),
+            names: HashMap::new(),
+            listens: HashMap::new(),
+        };
+        for (name, node) in root {
+            reading.entry(name, node);
+        }
+        reading.conclude(path)
     }
 }
 
-const PLACEHOLDER_KEYS: [&str; 9] = [
-    "listen",
-    "redis",
-    "servers",
-    "auto_eject_hosts",
-    "server_retry_timeout",
-    "server_failure_limit",
-    "readmit",
-    "redis_auth",
-    "reuseport",
-];
+/// twemproxy's order of pools and servers: shorter names first, then by bytes.
+fn length_first(a: &str, b: &str) -> Ordering {
+    a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+}
 
-fn placeholder_pool(name: &str, value: &serde_yaml::Value) -> Option<Pool> {
-    let listen = value["listen"].as_str()?;
-    let listen = if let Some(path) = listen.strip_prefix('/') {
-        Listen::Unix { path: format!("/{path}").into(), mode: None }
-    } else {
-        let (host, port) = listen.rsplit_once(':')?;
-        Listen::Tcp { host: host.into(), port: port.parse().ok()? }
-    };
-    let servers = value["servers"].as_sequence()?.iter().map(|entry| {
-        let (address, label) = entry.as_str()?.split_once(' ')?;
-        let (rest, weight) = address.rsplit_once(':')?;
-        let (host, port) = rest.rsplit_once(':')?;
-        Some(Server {
-            name: label.into(),
-            pname: address.into(),
-            endpoint: Endpoint::Tcp { host: host.into(), port: port.parse().ok()? },
-            weight: weight.parse().ok()?,
-        })
-    });
-    let two = NonZeroU32::new(2)?;
-    Some(Pool {
-        name: name.into(),
-        listen,
-        servers: servers.collect::<Option<Vec<_>>>()?,
-        hash: hash::KeyHash {
-            algorithm: hash::Algorithm::Fnv1a_64,
-            char_sign: hash::CharSign::Signed,
-            tag: None,
-        },
-        distribution: Distribution::Ketama,
-        timeout: None,
-        backlog: 512,
-        client_connections: None,
-        tcpkeepalive: false,
-        reuseport: value["reuseport"].as_bool().unwrap_or(false),
-        redis_auth: value["redis_auth"].as_str().map(|text| Secret::new(text.as_bytes())),
-        redis_db: 0,
-        preconnect: false,
-        auto_eject_hosts: value["auto_eject_hosts"].as_bool().unwrap_or(false),
-        server_connections: NonZeroU32::MIN,
-        server_retry_timeout: Duration::from_millis(value["server_retry_timeout"].as_u64().unwrap_or(30_000)),
-        server_failure_limit: two,
-        ping: Ping::Reject,
-        readmit: Readmit::Probe,
-        read_only: false,
-        max_pending: two,
-        out_soft: 1 << 20,
-        out_hard: 1 << 30,
-        max_bulk: 1 << 29,
-        max_args: 1 << 20,
-        max_inline: 1 << 16,
-        connect_timeout: Duration::from_secs(1),
-    })
+/// A file of which some entries have been read.
+struct Reading<'a> {
+    findings: Findings,
+    sources: draft::Sources<'a>,
+    process: Process,
+    pools: Vec<Pool>,
+    /// Pools that aren't `redis: true`, with their lines.
+    memcached: Vec<(String, usize)>,
+    /// Line of each top-level key.
+    names: HashMap<String, usize>,
+    /// Who listens where, and the line that says so.
+    listens: HashMap<crate::units::Endpoint, (String, usize)>,
+}
+
+// === impl Reading ===
+
+impl Reading<'_> {
+    /// One top-level key: a pool, or the process-wide section.
+    fn entry(&mut self, name: Text, node: Node) {
+        let path = section::join("", &name.text);
+        let fault = if name.text.is_empty() {
+            Some((Reason::Empty, None))
+        } else if let Some(&first) = self.names.get(&name.text) {
+            Some((Reason::Duplicate(first), None))
+        } else {
+            wrong_section(&name.text, &node)
+        };
+        self.names.entry(name.text.clone()).or_insert(name.line);
+        match (fault, node) {
+            (Some((reason, hint)), _) => self.findings.error(name.line, path, reason, hint),
+            (None, Node::Map(entries)) if name.text == PROCESS_SECTION => self.process(name, entries),
+            (None, Node::Map(entries)) => self.pool(name, entries),
+            (None, Node::Text(_) | Node::List(_)) => {}
+        }
+    }
+
+    fn process(&mut self, name: Text, entries: Entries) {
+        let pool_like = |(key, _): &(Text, Node)| key.text == "listen" || key.text == "servers";
+        if entries.iter().any(pool_like) {
+            let hint = Some("rename this pool".to_owned());
+            self.findings.error(name.line, name.text, Reason::Reserved, hint);
+            return;
+        }
+        let place = (name.text.as_str(), name.line);
+        section::read(entries, process::KEYS, &mut self.process, place, &mut self.findings);
+    }
+
+    fn pool(&mut self, name: Text, entries: Entries) {
+        let line = name.line;
+        let draft::Read { pool, redis, listen_line } =
+            draft::read(name, entries, &self.sources, &mut self.findings);
+        if !redis {
+            self.memcached.push((pool.name.clone(), line));
+        }
+        if let Some(listen_line) = listen_line {
+            self.note_listen(&pool, listen_line);
+        }
+        self.pools.push(pool);
+    }
+
+    fn note_listen(&mut self, pool: &Pool, line: usize) {
+        let endpoint = pool.listen.endpoint();
+        match self.listens.get(&endpoint) {
+            Some((other, first)) => {
+                let reason = Reason::SharedListen { pool: other.clone(), line: *first };
+                let path = section::join(&section::join("", &pool.name), "listen");
+                self.findings.error(line, path, reason, None);
+            }
+            None => {
+                self.listens.insert(endpoint, (pool.name.clone(), line));
+            }
+        }
+    }
+
+    fn conclude(mut self, path: &Path) -> Result<Config, ConfigErrors> {
+        if let Some(&(_, line)) = self.memcached.first() {
+            self.findings.whole(Some(line), Reason::Memcached(self.memcached));
+        }
+        if self.names.keys().all(|name| name == PROCESS_SECTION) {
+            self.findings.whole(None, Reason::NoPools);
+        }
+        if self.pools.len() > usize::from(u16::MAX) {
+            self.findings.whole(None, Reason::TooMany("pools"));
+        }
+        let warnings = self.findings.conclude()?;
+        let mut pools = self.pools;
+        pools.sort_by(|a, b| length_first(&a.name, &b.name));
+        Ok(Config { path: path.to_owned(), process: self.process, pools, warnings })
+    }
+}
+
+/// What is wrong with a top-level value that is no mapping.
+fn wrong_section(name: &str, node: &Node) -> Option<(Reason, Option<String>)> {
+    match node {
+        Node::Map(_) => None,
+        Node::Text(text) if text.text.is_empty() => Some((Reason::Empty, section::misplaced(name))),
+        Node::Text(_) | Node::List(_) => {
+            let reason = Reason::WrongType { want: "a mapping of settings".to_owned(), found: node.kind() };
+            Some((reason, section::misplaced(name)))
+        }
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, Reason> {
+    let unreadable = |error: io::Error| Reason::Unreadable(error.to_string());
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > MOST_BYTES {
+        return Err(Reason::TooLarge(MOST_BYTES));
+    }
+    String::from_utf8(bytes).map_err(|_| Reason::NotUtf8)
+}
+
+fn read_secret(path: &Path) -> io::Result<SecretFile> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let file = std::fs::File::open(path)?;
+    let is_public = file.metadata()?.permissions().mode() & 0o044 != 0;
+    let mut bytes = Vec::new();
+    file.take(MOST_SECRET_BYTES).read_to_end(&mut bytes)?;
+    Ok(SecretFile { bytes, is_public })
 }

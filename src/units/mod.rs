@@ -1,72 +1,37 @@
 //! Durations, byte sizes, addresses and secrets as the configuration writes them.
 
-use std::path::PathBuf;
+mod address;
+pub mod duration;
+mod secret;
+pub mod size;
 
-/// Where a pool listens (the reference's §1.3).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listen {
-    /// `HOST:PORT`; the host is resolved when it is bound.
-    Tcp {
-        /// Name or address, IPv6 without brackets.
-        host: String,
-        /// 1…65535.
-        port: u16,
-    },
-    /// `/PATH [PERM]`.
-    Unix {
-        /// Socket file.
-        path: PathBuf,
-        /// chmod after bind, if not 0.
-        mode: Option<u32>,
-    },
+pub use address::{AddressError, Endpoint, Listen, UNIX_PATH_BYTES};
+pub use secret::Secret;
+
+/// A number as twemproxy writes them: decimal digits only, so no sign, no `0x`, no `_`, no unit.
+///
+/// Leading zeros mean nothing. `None` for anything else, and for what needs more than 64 bits.
+pub fn whole_number(text: &str) -> Option<u64> {
+    // Parsing alone would take a leading plus.
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
 }
 
-/// Where a server is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Endpoint {
-    /// Host and port; the host is resolved at every connect.
-    Tcp {
-        /// Name or address, IPv6 without brackets.
-        host: String,
-        /// 1…65535.
-        port: u16,
-    },
-    /// A unix socket.
-    Unix(PathBuf),
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// A password: shown by `Debug` as `***`, compared in constant time.
-#[derive(Clone)]
-pub struct Secret(Box<[u8]>);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("***")
+    #[test]
+    fn only_digits_are_numbers() {
+        assert_eq!(whole_number("0"), Some(0));
+        assert_eq!(whole_number("0400"), Some(400));
+        assert_eq!(whole_number("18446744073709551615"), Some(u64::MAX));
+        for refused in
+            ["", "+1", "-1", "0x10", "1_000", "1.0", " 4", "4 ", "1e3", "18446744073709551616", "٣"]
+        {
+            assert_eq!(whole_number(refused), None, "{refused:?}");
+        }
     }
 }
-
-impl Secret {
-    /// Keeps `bytes` as a secret.
-    pub fn new(bytes: impl Into<Box<[u8]>>) -> Self {
-        Self(bytes.into())
-    }
-
-    /// Whether `given` is this secret; the time taken depends on lengths only.
-    pub fn matches(&self, given: &[u8]) -> bool {
-        use subtle::ConstantTimeEq;
-        self.0.as_ref().ct_eq(given).into()
-    }
-
-    /// The bytes, to be sent to a server.
-    pub fn expose(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl PartialEq for Secret {
-    fn eq(&self, other: &Self) -> bool {
-        self.matches(other.expose())
-    }
-}
-
-impl Eq for Secret {}

@@ -1,0 +1,102 @@
+//! One pool, typed.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::hash;
+use crate::units::{Listen, Secret};
+
+use super::names::named;
+use super::server::Server;
+
+/// One pool: an address for clients, and the servers behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Top-level key of the file.
+    pub name: String,
+    /// `listen`: where clients connect.
+    pub listen: Listen,
+    /// `servers`, sorted by name, shorter names first: this order is the `ServerIx` of a generation.
+    pub servers: Vec<Server>,
+    /// `hash`, `hash_tag`, `hash_char`: how a key becomes 32 bits.
+    pub hash: hash::KeyHash,
+    /// `distribution`.
+    pub distribution: Distribution,
+    /// `timeout`; `None`: never (also for 0).
+    pub timeout: Option<Duration>,
+    /// `backlog` of listen(2). Default 512.
+    pub backlog: u32,
+    /// `client_connections`: most clients at once over all workers; `None` (0): no limit.
+    pub client_connections: Option<NonZeroU32>,
+    /// `tcpkeepalive`, on both sides.
+    pub tcpkeepalive: bool,
+    /// `reuseport`: each worker binds its own socket.
+    pub reuseport: bool,
+    /// `redis_auth` or the content of `redis_auth_file`: for clients and servers.
+    pub redis_auth: Option<Secret>,
+    /// `redis_db`: SELECTed on every server connection when not 0.
+    pub redis_db: u32,
+    /// `preconnect`: connect to all servers at start.
+    pub preconnect: bool,
+    /// `auto_eject_hosts`.
+    pub auto_eject_hosts: bool,
+    /// `server_connections`: connections to each server per worker. Default 1.
+    pub server_connections: NonZeroU32,
+    /// `server_retry_timeout`: how long an ejected server stays out at least. Default 30 s.
+    pub server_retry_timeout: Duration,
+    /// `server_failure_limit`: consecutive failures until ejection. Default 2 (0 is 1).
+    pub server_failure_limit: NonZeroU32,
+    /// `ping`. Default reject.
+    pub ping: Ping,
+    /// `readmit`. Default probe.
+    pub readmit: Readmit,
+    /// `read_only`: writes are answered with -READONLY.
+    pub read_only: bool,
+    /// `max_pending`: requests of one client that may be dispatched and unanswered. Default 1024.
+    pub max_pending: NonZeroU32,
+    /// `out_soft`: bytes of unsent replies of one client at which its requests are no longer dispatched. Default 1 MiB.
+    pub out_soft: usize,
+    /// `out_hard`: bytes of unsent replies at which the client is closed. Default 1 GiB.
+    pub out_hard: usize,
+    /// `max_bulk`: longest argument in bytes. Default and most 512 MiB.
+    pub max_bulk: usize,
+    /// `max_args`: most arguments of one request. Default and most 1,048,576.
+    pub max_args: u32,
+    /// `max_inline`: longest inline command in bytes. Default and most 64 KiB.
+    pub max_inline: usize,
+    /// `connect_timeout` for server connections. Default 1 s.
+    pub connect_timeout: Duration,
+}
+
+/// How servers share the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// Consistent hashing, libmemcached's points.
+    Ketama,
+    /// hash mod slots.
+    Modula,
+    /// Any server, drawn anew for each key.
+    Random,
+}
+
+/// What PING gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ping {
+    /// An unknown-command error that names this setting.
+    Reject,
+    /// `+PONG`, or the given message.
+    Reply,
+}
+
+/// How an ejected server comes back after `server_retry_timeout`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readmit {
+    /// When it has answered a PING of the proxy's own.
+    Probe,
+    /// At once, as twemproxy does.
+    Optimistic,
+}
+
+named!(Distribution { Ketama = "ketama", Modula = "modula", Random = "random" });
+named!(Ping { Reject = "reject", Reply = "reply" });
+named!(Readmit { Probe = "probe", Optimistic = "optimistic" });

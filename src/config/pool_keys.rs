@@ -1,0 +1,344 @@
+//! The keys of a pool: twemproxy's with its defaults and meanings, then ours.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::hash::{Algorithm, CharSign, KeyHash};
+use crate::units::Listen;
+
+use super::error::Reason;
+use super::keys::{Absent, Field, INT_MAX, Key, Origin};
+use super::pool::{Distribution, Ping, Pool, Readmit};
+use super::raw::{Node, Text};
+
+/// A pool while its keys are read. The blanks in `pool` are filled before it leaves the module.
+pub(super) struct Draft {
+    /// Everything but `listen`, `servers` and `redis_auth`.
+    pub(super) pool: Pool,
+    /// And its text.
+    pub(super) listen: Option<(Listen, String)>,
+    pub(super) servers: Option<Vec<Node>>,
+    pub(super) redis: bool,
+    pub(super) redis_auth: Option<Text>,
+    pub(super) redis_auth_file: Option<Text>,
+}
+
+impl Draft {
+    /// A blank one; [`Key::set_absent`] puts the defaults in.
+    pub(super) fn new(name: String) -> Self {
+        let pool = Pool {
+            name,
+            listen: Listen::Unix { path: std::path::PathBuf::new(), mode: None },
+            servers: Vec::new(),
+            hash: KeyHash { algorithm: Algorithm::Fnv1a_64, char_sign: CharSign::Signed, tag: None },
+            distribution: Distribution::Ketama,
+            timeout: None,
+            backlog: 0,
+            client_connections: None,
+            tcpkeepalive: false,
+            reuseport: false,
+            redis_auth: None,
+            redis_db: 0,
+            preconnect: false,
+            auto_eject_hosts: false,
+            server_connections: NonZeroU32::MIN,
+            server_retry_timeout: Duration::ZERO,
+            server_failure_limit: NonZeroU32::MIN,
+            ping: Ping::Reject,
+            readmit: Readmit::Probe,
+            read_only: false,
+            max_pending: NonZeroU32::MIN,
+            out_soft: 0,
+            out_hard: 0,
+            max_bulk: 0,
+            max_args: 0,
+            max_inline: 0,
+            connect_timeout: Duration::ZERO,
+        };
+        Self { pool, listen: None, servers: None, redis: false, redis_auth: None, redis_auth_file: None }
+    }
+}
+
+const KB: u64 = 1 << 10;
+const MB: u64 = 1 << 20;
+const GB: u64 = 1 << 30;
+
+/// All keys, in the order of the documentation.
+pub(super) static KEYS: &[Key<Draft>] = &[
+    Key {
+        name: "listen",
+        origin: Origin::Twemproxy,
+        absent: Absent::Required,
+        field: Field::Text("HOST:PORT or /PATH [PERM]", |draft, text| {
+            draft.listen = Some((Listen::parse(text).map_err(Reason::Listen)?, text.to_owned()));
+            Ok(())
+        }),
+        meaning: "Where clients connect. A host name is resolved when the pool starts to listen.",
+    },
+    Key {
+        name: "servers",
+        origin: Origin::Twemproxy,
+        absent: Absent::Required,
+        field: Field::List("a list of servers", |draft, items| draft.servers = Some(items)),
+        meaning: "The Redis servers, each HOST:PORT:WEIGHT or /PATH:WEIGHT with a name behind it or none.",
+    },
+    Key {
+        name: "hash",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("fnv1a_64"),
+        field: Field::Choice(
+            "a hash",
+            || Algorithm::ALL.iter().map(|algorithm| algorithm.name()).collect(),
+            |draft, text| put(&mut draft.pool.hash.algorithm, Algorithm::from_name(text)),
+        ),
+        meaning: "From a key to the number that places it. `xxh3_64` is shardwise's own and the one to take for new \
+                  deployments; the others are twemproxy's, bit for bit.",
+    },
+    Key {
+        name: "hash_tag",
+        origin: Origin::Twemproxy,
+        absent: Absent::Unset("the whole key is hashed"),
+        field: Field::Text("two characters, like \"{}\"", |draft, text| {
+            draft.pool.hash.tag = Some(hash_tag(text)?);
+            Ok(())
+        }),
+        meaning: "Where a key contains both characters with something between them, only that is hashed. Exactly two \
+                  bytes; `{}` needs quotes.",
+    },
+    Key {
+        name: "distribution",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("ketama"),
+        field: Field::Choice(
+            "a distribution",
+            || Distribution::ALL.iter().map(|distribution| distribution.name()).collect(),
+            |draft, text| put(&mut draft.pool.distribution, Distribution::from_name(text)),
+        ),
+        meaning: "How servers share the keys: `ketama` is consistent hashing, `modula` is hash modulo weights, \
+                  `random` is any server each time.",
+    },
+    Key {
+        name: "timeout",
+        origin: Origin::Twemproxy,
+        absent: Absent::Unset("never"),
+        field: Field::Millis(|draft, v| draft.pool.timeout = (!v.is_zero()).then_some(v)),
+        meaning: "How long a server may take to answer a request, in milliseconds. 0: never times out.",
+    },
+    Key {
+        name: "backlog",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("512"),
+        field: Field::Number(0..=INT_MAX, |draft, n| draft.pool.backlog = n),
+        meaning: "Clients that may wait to be accepted; the kernel caps it at net.core.somaxconn.",
+    },
+    Key {
+        name: "client_connections",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("0"),
+        field: Field::Number(0..=INT_MAX, |draft, n| draft.pool.client_connections = NonZeroU32::new(n)),
+        meaning: "Most clients of this pool at once; one more is refused with Redis's own error. 0: no limit. \
+                  (nutcracker reads the key and does nothing with it.)",
+    },
+    Key {
+        name: "tcpkeepalive",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("false"),
+        field: Field::Flag(|draft, v| draft.pool.tcpkeepalive = v),
+        meaning: "TCP keepalive on the connections of clients and of servers. (nutcracker: clients only.)",
+    },
+    Key {
+        name: "reuseport",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("false"),
+        field: Field::Flag(|draft, v| draft.pool.reuseport = v),
+        meaning: "Each worker binds its own socket with SO_REUSEPORT, and the kernel deals out the clients. Another \
+                  process may then share the port.",
+    },
+    Key {
+        name: "redis",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("false"),
+        field: Field::Flag(|draft, v| draft.redis = v),
+        meaning: "Must be `true`: shardwise speaks Redis only, and twemproxy's default is memcached.",
+    },
+    Key {
+        name: "redis_auth",
+        origin: Origin::Twemproxy,
+        absent: Absent::Unset("no password"),
+        field: Field::Secret("a password", |draft, text| draft.redis_auth = Some(text)),
+        meaning: "The password that clients must send, and that servers are sent. `${VARIABLE}` is taken from the \
+                  environment; write `$${` for a plain `${`.",
+    },
+    Key {
+        name: "redis_db",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("0"),
+        field: Field::Number(0..=INT_MAX, |draft, n| draft.pool.redis_db = n),
+        meaning: "The database that is selected on every server connection.",
+    },
+    Key {
+        name: "preconnect",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("false"),
+        field: Field::Flag(|draft, v| draft.pool.preconnect = v),
+        meaning: "Connect to every server at start rather than at the first request.",
+    },
+    Key {
+        name: "auto_eject_hosts",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("false"),
+        field: Field::Flag(|draft, v| draft.pool.auto_eject_hosts = v),
+        meaning: "Take a failing server out, so that the others get its keys. For caches: what is written meanwhile is \
+                  not where the key was. The last server is never taken out.",
+    },
+    Key {
+        name: "server_connections",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("1"),
+        field: Field::Number(1..=INT_MAX, |draft, n| {
+            draft.pool.server_connections = NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        }),
+        meaning: "Connections to each server, per worker thread.",
+    },
+    Key {
+        name: "server_retry_timeout",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("30000"),
+        field: Field::Millis(|draft, v| draft.pool.server_retry_timeout = v),
+        meaning: "How long an ejected server stays out at least, in milliseconds.",
+    },
+    Key {
+        name: "server_failure_limit",
+        origin: Origin::Twemproxy,
+        absent: Absent::Value("2"),
+        field: Field::Number(0..=INT_MAX, |draft, n| {
+            draft.pool.server_failure_limit = NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        }),
+        meaning: "Consecutive failures at which a server is ejected. 0 is 1.",
+    },
+    Key {
+        name: "ping",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("reject"),
+        field: Field::Choice(
+            "an answer to PING",
+            || Ping::ALL.iter().map(|ping| ping.name()).collect(),
+            |draft, text| put(&mut draft.pool.ping, Ping::from_name(text)),
+        ),
+        meaning: "What PING gets: an error as for any unsupported command, or `+PONG`.",
+    },
+    Key {
+        name: "readmit",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("probe"),
+        field: Field::Choice(
+            "a way to readmit",
+            || Readmit::ALL.iter().map(|readmit| readmit.name()).collect(),
+            |draft, text| put(&mut draft.pool.readmit, Readmit::from_name(text)),
+        ),
+        meaning: "How an ejected server comes back after server_retry_timeout: once it has answered a PING of the \
+                  proxy's own, or at once and at the risk of live requests, as twemproxy does.",
+    },
+    Key {
+        name: "read_only",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("false"),
+        field: Field::Flag(|draft, v| draft.pool.read_only = v),
+        meaning: "Commands that write are refused with -READONLY.",
+    },
+    Key {
+        name: "hash_char",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("signed"),
+        field: Field::Choice(
+            "a sign of char",
+            || SIGNS.iter().map(|(name, _)| *name).collect(),
+            |draft, text| {
+                let sign = SIGNS.iter().find(|(name, _)| *name == text).map(|(_, sign)| *sign);
+                put(&mut draft.pool.hash.char_sign, sign)
+            },
+        ),
+        meaning: "How key bytes from 0x80 on enter the hashes written for C's `char`: `signed` as nutcracker on x86, \
+                  `unsigned` as nutcracker on ARM.",
+    },
+    Key {
+        name: "redis_auth_file",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("no file"),
+        field: Field::Secret("the name of a file", |draft, text| draft.redis_auth_file = Some(text)),
+        meaning: "A file with the password, instead of `redis_auth`; one newline at its end is left out. A relative \
+                  name starts at the folder of the configuration file.",
+    },
+    Key {
+        name: "connect_timeout",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("1s"),
+        field: Field::Duration(Duration::from_millis(1)..=Duration::from_secs(3_600), |draft, v| {
+            draft.pool.connect_timeout = v;
+        }),
+        meaning: "How long connecting to a server may take.",
+    },
+    Key {
+        name: "max_pending",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("1024"),
+        field: Field::Number(1..=1_000_000, |draft, n| {
+            draft.pool.max_pending = NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        }),
+        meaning: "Requests of one client that may be on their way at once; what it sends beyond them waits.",
+    },
+    Key {
+        name: "out_soft",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("1mb"),
+        field: Field::Size(KB..=1024 * GB, |draft, n| draft.pool.out_soft = n),
+        meaning: "Bytes of replies that a client hasn't taken yet at which its further requests wait.",
+    },
+    Key {
+        name: "out_hard",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("1gb"),
+        field: Field::Size(KB..=1024 * GB, |draft, n| draft.pool.out_hard = n),
+        meaning: "Bytes of replies that a client hasn't taken yet at which it is closed. Not less than `out_soft`.",
+    },
+    Key {
+        name: "max_bulk",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("512mb"),
+        field: Field::Size(KB..=512 * MB, |draft, n| draft.pool.max_bulk = n),
+        meaning: "Longest argument of a request; a longer one is a protocol error.",
+    },
+    Key {
+        name: "max_args",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("1048576"),
+        field: Field::Number(16..=1_048_576, |draft, n| draft.pool.max_args = n),
+        meaning: "Most arguments of a request; more are a protocol error.",
+    },
+    Key {
+        name: "max_inline",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("64kb"),
+        field: Field::Size(256..=64 * KB, |draft, n| draft.pool.max_inline = n),
+        meaning: "Longest inline command; a longer one is a protocol error.",
+    },
+];
+
+const SIGNS: [(&str, CharSign); 2] = [("signed", CharSign::Signed), ("unsigned", CharSign::Unsigned)];
+
+fn put<V>(place: &mut V, value: Option<V>) -> bool {
+    match value {
+        Some(value) => {
+            *place = value;
+            true
+        }
+        None => false,
+    }
+}
+
+fn hash_tag(text: &str) -> Result<[u8; 2], Reason> {
+    text.as_bytes().try_into().map_err(|_| Reason::Invalid {
+        text: text.to_owned(),
+        want: "a hash tag of exactly two characters".to_owned(),
+    })
+}
