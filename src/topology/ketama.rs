@@ -108,7 +108,8 @@ impl Continuum {
     }
 }
 
-/// All points of all members, by value. Points of equal value, very rare, keep the members' order, as with the merge sort of glibc.
+/// All points of all members, by value. Points of equal value, very rare, keep the members' order, as with the merge
+/// sort of glibc.
 fn sorted_points(members: &[Member<'_>]) -> Vec<(u32, ServerIx)> {
     let mut points = Vec::new();
     let mut label = Vec::new();
