@@ -193,7 +193,7 @@ impl fmt::Display for Explanation {
         if let Some((algorithm, value)) = self.hash {
             writeln!(f, "hash    {value} (0x{value:08x}) by {algorithm}")?;
         }
-        writeln!(f, "place   {}", self.place)?;
+        writeln!(f, "{:<8}{}", self.place.label(), self.place)?;
         match (&self.server, self.place) {
             (Some(server), _) => write!(f, "server  {server}")?,
             (None, Place::Drawn { .. }) => write!(f, "server  any of them")?,
@@ -225,25 +225,37 @@ impl fmt::Display for Hashed {
 
 // === impl Place ===
 
+impl Place {
+    /// What the line about it begins with.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Point { .. } => "ketama",
+            Self::ModulaSlot { .. } => "modula",
+            Self::Drawn { .. } => "random",
+            Self::ClusterSlot(_) => "slot",
+            Self::OnlyServer | Self::Nowhere => "ring",
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::OnlyServer => f.write_str("no ring: the pool has one server"),
+            Self::OnlyServer => f.write_str("none: the pool has one server"),
             Self::Point { index, points, value, wrapped } => {
-                write!(f, "ketama: point {index} of 0-{} at {value}, ", points - 1)?;
+                // People count from 1.
+                write!(f, "point {} of {points}, at {value}: ", index + 1)?;
                 f.write_str(match wrapped {
                     false => "the first at or after the hash",
-                    true => "the first of the ring, because the hash is behind the last",
+                    true => "the hash is behind the last point, so the first has it",
                 })
             }
-            Self::ModulaSlot { slot, slots } => {
-                write!(f, "modula: slot {slot} of 0-{}, the hash modulo {slots}", slots - 1)
-            }
+            Self::ModulaSlot { slot, slots } => write!(f, "slot {slot}: the hash modulo {slots}"),
             Self::Drawn { servers } => {
-                write!(f, "random: one of {servers} servers, drawn anew for each key of each request")
+                write!(f, "one of {servers} servers, drawn anew for each key of each request")
             }
-            Self::ClusterSlot(slot) => write!(f, "cluster: slot {slot} of 0-{}, by CRC-16", hash::SLOTS - 1),
-            Self::Nowhere => f.write_str("nowhere: no server of the pool is live"),
+            Self::ClusterSlot(slot) => write!(f, "{slot}: CRC-16 modulo {}", hash::SLOTS),
+            Self::Nowhere => f.write_str("none: no server of the pool is live"),
         }
     }
 }
@@ -262,7 +274,7 @@ impl fmt::Display for Destination {
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Out(names) => write!(f, "out, so that others have their keys: {}", names.join(", ")),
+            Self::Out(names) => write!(f, "out at present: {}", names.join(", ")),
             Self::NarrowHash(algorithm) => write!(
                 f,
                 "{algorithm} gives {} bits only: with ketama nearly all keys go to one server",

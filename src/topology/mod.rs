@@ -24,7 +24,7 @@ mod ring;
 mod slots;
 
 pub use draw::Draw;
-pub use explain::{Explanation, Hashed, Place, explain};
+pub use explain::{Destination, Explanation, Hashed, Note, Place, explain};
 pub use ketama::{Continuum, Point};
 pub use modula::Wheel;
 pub use ring::{Member, Ring};
