@@ -3,7 +3,7 @@
 //! Everything runs on loopback, on ports that are reserved across test processes ([`Port`]), in temporary
 //! folders, and ends with the value that owns it, even when the test process is killed. Waiting is always a
 //! bounded poll on a condition ([`wait_until`]), never a fixed sleep.
-#![allow(dead_code)] // each test binary uses a part
+#![allow(dead_code, unused_imports)] // each test binary uses a part
 #![allow(clippy::disallowed_methods)] // one bounded poll sleeps between its looks
 
 mod nutcracker;
