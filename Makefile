@@ -1,0 +1,49 @@
+# Every target installs what it needs (tests/setup.sh) and does nothing twice. `make` alone lists them.
+
+CARGO ?= cargo
+
+.PHONY: help build demo test test-clients bench lint fmt deny docs setup clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the optimised program: target/release/shardwise
+	$(CARGO) build --release --locked
+
+demo: ## four shards, where keys go, and a benchmark side by side with Redis and nutcracker (2 minutes)
+	tests/setup.sh demo
+	$(CARGO) build --release --locked
+	python3 benches/demo.py
+
+test: ## unit, property and layer tests, real servers, a smoke test of each client library
+	tests/setup.sh test
+	$(CARGO) test --locked --no-fail-fast
+
+test-clients: ## every test of every client library
+	tests/setup.sh test
+	$(CARGO) test --locked --test clients -- --include-ignored --nocapture --test-threads=1
+
+bench: ## micro-benchmarks (criterion)
+	$(CARGO) bench --locked
+
+lint: ## formatting and clippy, warnings are errors
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+
+deny: ## licences, sources and bans of all dependencies; builds cargo-deny first if need be (minutes)
+	command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
+	$(CARGO) deny check bans licenses sources
+
+fmt: ## formats the sources
+	$(CARGO) fmt
+
+docs: ## writes again what docs/ takes from the sources' tables
+	UPDATE_DOCS=1 $(CARGO) test --locked --lib --tests docs
+
+setup: ## installs what the tests need: apt-get, pip, npm
+	tests/setup.sh test
+
+clean: ## removes what was built and installed inside this folder
+	$(CARGO) clean
+	rm -rf .venv tests/clients/node/node_modules

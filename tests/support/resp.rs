@@ -1,0 +1,340 @@
+//! A small blocking RESP2 client that hides nothing.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use super::PATIENCE;
+
+/// One connection. Reads and writes that take longer than [`PATIENCE`] panic with what was going on.
+#[derive(Debug)]
+pub struct Resp {
+    reader: BufReader<Socket>,
+}
+
+impl Resp {
+    /// Connects over TCP.
+    pub fn tcp(address: impl Into<SocketAddr>) -> Self {
+        let address = address.into();
+        let stream =
+            TcpStream::connect(address).unwrap_or_else(|e| panic!("no connection to {address}: {e}"));
+        stream.set_nodelay(true).expect("an open socket");
+        Self::over(Socket::Tcp(stream))
+    }
+
+    /// Connects to a port on loopback.
+    pub fn port(port: u16) -> Self {
+        Self::tcp(([127, 0, 0, 1], port))
+    }
+
+    /// Connects to a unix socket.
+    pub fn unix(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        Self::over(Socket::Unix(
+            UnixStream::connect(path).unwrap_or_else(|e| panic!("no connection to {}: {e}", path.display())),
+        ))
+    }
+
+    fn over(socket: Socket) -> Self {
+        let mut client = Self { reader: BufReader::with_capacity(64 * 1024, socket) };
+        client.set_read_timeout(PATIENCE);
+        client
+    }
+
+    /// How long a read may wait from now on.
+    pub fn set_read_timeout(&mut self, limit: Duration) {
+        self.reader.get_ref().set_read_timeout(Some(limit)).expect("a timeout that is not zero");
+    }
+
+    /// Sends one command and reads its reply.
+    #[track_caller]
+    pub fn call<A: AsRef<[u8]>>(&mut self, args: impl IntoIterator<Item = A>) -> Value {
+        self.send(args);
+        self.read()
+    }
+
+    /// Sends one command.
+    #[track_caller]
+    pub fn send<A: AsRef<[u8]>>(&mut self, args: impl IntoIterator<Item = A>) {
+        self.send_raw(encode(args));
+    }
+
+    /// Sends all commands in one go, and reads as many replies.
+    #[track_caller]
+    pub fn pipeline<A, C>(&mut self, commands: impl IntoIterator<Item = C>) -> Vec<Value>
+    where
+        A: AsRef<[u8]>,
+        C: IntoIterator<Item = A>,
+    {
+        let mut bytes = Vec::new();
+        let mut count = 0;
+        for command in commands {
+            bytes.extend(encode(command));
+            count += 1;
+        }
+        // Written from beside: a peer that stops reading until its replies are read must not stop us.
+        let mut writer = self.reader.get_ref().try_clone().expect("an open socket");
+        std::thread::scope(|scope| {
+            let written = scope.spawn(move || writer.write_all(&bytes));
+            let replies = (0..count).map(|_| self.read()).collect();
+            written.join().expect("the writer does not panic").unwrap_or_else(|e| panic!("cannot send: {e}"));
+            replies
+        })
+    }
+
+    /// Sends these bytes as they are.
+    #[track_caller]
+    pub fn send_raw(&mut self, bytes: impl AsRef<[u8]>) {
+        self.try_send_raw(bytes).unwrap_or_else(|e| panic!("cannot send: {e}"));
+    }
+
+    /// Sends these bytes as they are, to a peer that may have closed.
+    pub fn try_send_raw(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.reader.get_mut().write_all(bytes.as_ref())
+    }
+
+    /// Reads one reply.
+    #[track_caller]
+    pub fn read(&mut self) -> Value {
+        self.try_read().unwrap_or_else(|e| panic!("no reply: {e}"))
+    }
+
+    /// Reads one reply; an error for EOF, reset, timeout, and bytes that are no RESP2.
+    pub fn try_read(&mut self) -> io::Result<Value> {
+        let line = self.read_line()?;
+        let (&kind, rest) = line.split_first().ok_or_else(|| invalid("an empty line"))?;
+        let text = || String::from_utf8_lossy(rest).into_owned();
+        match kind {
+            b'+' => Ok(Value::Simple(text())),
+            b'-' => Ok(Value::Error(text())),
+            b':' => text().parse().map(Value::Int).map_err(|_| invalid(&text())),
+            b'$' => match length(rest)? {
+                None => Ok(Value::Nil),
+                Some(n) => {
+                    let mut bytes = self.try_read_raw(n + 2)?;
+                    if !bytes.ends_with(b"\r\n") {
+                        return Err(invalid("a bulk without its end"));
+                    }
+                    bytes.truncate(n);
+                    Ok(Value::Bulk(bytes))
+                }
+            },
+            b'*' => match length(rest)? {
+                None => Ok(Value::Nil),
+                Some(n) => (0..n).map(|_| self.try_read()).collect::<io::Result<_>>().map(Value::Array),
+            },
+            _ => Err(invalid(&String::from_utf8_lossy(&line))),
+        }
+    }
+
+    /// Reads exactly `n` bytes as they come.
+    #[track_caller]
+    pub fn read_raw(&mut self, n: usize) -> Vec<u8> {
+        self.try_read_raw(n).unwrap_or_else(|e| panic!("no {n} bytes: {e}"))
+    }
+
+    fn try_read_raw(&mut self, n: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; n];
+        self.reader.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads one line, without its CRLF.
+    fn read_line(&mut self) -> io::Result<Vec<u8>> {
+        let mut line = Vec::new();
+        self.reader.read_until(b'\n', &mut line)?;
+        match line.strip_suffix(b"\r\n") {
+            Some(content) => Ok(content.to_vec()),
+            None if line.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            None => Err(invalid("a line without its end")),
+        }
+    }
+
+    /// Whether the peer closes (or resets) without sending anything more. Waits for it.
+    pub fn closed(&mut self) -> bool {
+        match self.reader.fill_buf() {
+            Ok(bytes) => bytes.is_empty(),
+            Err(e) => matches!(e.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe),
+        }
+    }
+
+    /// Whether nothing arrives and nobody closes for as long as `period`.
+    pub fn silent_for(&mut self, period: Duration) -> bool {
+        self.set_read_timeout(period);
+        let silent = matches!(self.reader.fill_buf(), Err(e) if e.kind() == io::ErrorKind::WouldBlock);
+        self.set_read_timeout(PATIENCE);
+        silent
+    }
+
+    /// Sends FIN: no more requests, but replies are still read.
+    pub fn finish(&mut self) {
+        self.reader.get_ref().shutdown(Shutdown::Write).expect("an open socket");
+    }
+}
+
+/// A reply.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Value {
+    /// `+text`
+    Simple(String),
+    /// `-text`
+    Error(String),
+    /// `:n`
+    Int(i64),
+    /// `$n`
+    Bulk(Vec<u8>),
+    /// `*n`
+    Array(Vec<Value>),
+    /// `$-1` or `*-1`
+    Nil,
+}
+
+impl Value {
+    /// A simple string.
+    pub fn simple(text: &str) -> Self {
+        Self::Simple(text.to_owned())
+    }
+
+    /// `+OK`
+    pub fn ok() -> Self {
+        Self::simple("OK")
+    }
+
+    /// A bulk string.
+    pub fn bulk(bytes: impl AsRef<[u8]>) -> Self {
+        Self::Bulk(bytes.as_ref().to_vec())
+    }
+
+    /// An array.
+    pub fn array(items: impl IntoIterator<Item = Self>) -> Self {
+        Self::Array(items.into_iter().collect())
+    }
+
+    /// Whether this is an error that begins so.
+    pub fn is_error(&self, beginning: &str) -> bool {
+        matches!(self, Self::Error(text) if text.starts_with(beginning))
+    }
+
+    /// The content of a bulk or simple string; panics for anything else.
+    #[track_caller]
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bulk(bytes) => bytes,
+            Self::Simple(text) => text.as_bytes(),
+            other => panic!("a string was expected, not {other:?}"),
+        }
+    }
+
+    /// The content of an integer; panics for anything else.
+    #[track_caller]
+    pub fn int(&self) -> i64 {
+        match self {
+            Self::Int(n) => *n,
+            other => panic!("an integer was expected, not {other:?}"),
+        }
+    }
+
+    /// The elements of an array; panics for anything else.
+    #[track_caller]
+    pub fn items(&self) -> &[Self] {
+        match self {
+            Self::Array(items) => items,
+            other => panic!("an array was expected, not {other:?}"),
+        }
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Simple(text) => write!(f, "+{text}"),
+            Self::Error(text) => write!(f, "-{text}"),
+            Self::Int(n) => write!(f, ":{n}"),
+            Self::Bulk(bytes) if bytes.len() > 200 => {
+                write!(f, "\"{}…\" ({} bytes)", bytes[..200].escape_ascii(), bytes.len())
+            }
+            Self::Bulk(bytes) => write!(f, "\"{}\"", bytes.escape_ascii()),
+            Self::Array(items) => f.debug_list().entries(items).finish(),
+            Self::Nil => f.write_str("nil"),
+        }
+    }
+}
+
+/// A command as an array of bulk strings.
+pub fn encode<A: AsRef<[u8]>>(args: impl IntoIterator<Item = A>) -> Vec<u8> {
+    let args: Vec<A> = args.into_iter().collect();
+    let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args.iter().map(A::as_ref) {
+        bytes.extend(format!("${}\r\n", arg.len()).into_bytes());
+        bytes.extend_from_slice(arg);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+/// The length in a bulk's or array's first line; `None` for -1.
+fn length(digits: &[u8]) -> io::Result<Option<usize>> {
+    if digits == b"-1" {
+        return Ok(None);
+    }
+    let text = std::str::from_utf8(digits).map_err(|_| invalid("a length"))?;
+    text.parse().map(Some).map_err(|_| invalid(text))
+}
+
+fn invalid(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("no RESP2: {what}"))
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Socket {
+    fn set_read_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.set_read_timeout(limit),
+            Self::Unix(stream) => stream.set_read_timeout(limit),
+        }
+    }
+
+    fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
+            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
+        }
+    }
+
+    fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.shutdown(how),
+            Self::Unix(stream) => stream.shutdown(how),
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.read(into),
+            Self::Unix(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => stream.write(bytes),
+            Self::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
