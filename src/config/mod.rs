@@ -187,6 +187,9 @@ impl Config {
                 if value["log_format"].as_str() == Some("json") {
                     process.log_format = LogFormat::Json;
                 }
+                if let Some(millis) = value["drain_timeout"].as_u64() {
+                    process.drain_timeout = Duration::from_millis(millis);
+                }
                 if let Some(threads) = value["threads"].as_u64() {
                     process.threads = Threads::Fixed(NonZeroU32::new(threads as u32).ok_or_else(|| fail("0".into()))?);
                 }

@@ -88,28 +88,83 @@ pub fn spawn(
     generations: watch::Receiver<Arc<Generation>>,
     notices: mpsc::Sender<Notice>,
 ) -> std::io::Result<Worker> {
-    // Placeholder: holds what it is handed, answers nothing, waits for the drain.
+    // Placeholder: reads what clients send, answers nothing, drains when they leave or the limit is over.
     let config = generations.borrow().config.clone();
     let pools = config.pools.iter().map(|pool| PoolStats {
         pool: PoolBlock::default(),
         servers: pool.servers.iter().map(|_| ServerBlock::default()).collect(),
     });
     let stats = Arc::new(WorkerStats { pools: pools.collect() });
-    let (orders, mut incoming) = mpsc::unbounded_channel();
+    let (orders, incoming) = mpsc::unbounded_channel();
     let cells = stats.clone();
     let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
-        let mut held = Vec::new();
-        while let Some(order) = incoming.blocking_recv() {
-            if let Order::Drain(_) = order {
-                let _ = notices.try_send(Notice::Drained { worker: index, cut: 0 });
-                return;
-            }
-            if let Order::Adopt(pool, _) = &order {
-                cells.pools[pool.0 as usize].pool.client_total.add(1);
-                cells.pools[pool.0 as usize].pool.client_connections.add(1);
-            }
-            held.push(order);
-        }
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build_local(Default::default()).expect("a runtime");
+        runtime.block_on(placeholder(index, incoming, notices, cells));
     })?;
     Ok(Worker { index, orders, stats, thread })
+}
+
+async fn placeholder(
+    worker: usize,
+    mut orders: mpsc::UnboundedReceiver<Order>,
+    notices: mpsc::Sender<Notice>,
+    stats: Arc<WorkerStats>,
+) {
+    let mut listeners = tokio::task::JoinSet::new();
+    while let Some(order) = orders.recv().await {
+        match order {
+            Order::Listen(pool, Bound::Tcp(listener)) => {
+                let listener = tokio::net::TcpListener::from_std(listener).expect("a runtime");
+                let stats = stats.clone();
+                listeners.spawn_local(async move {
+                    while let Ok((stream, _)) = listener.accept().await {
+                        tokio::task::spawn_local(swallow(stream, stats.clone(), pool));
+                    }
+                });
+            }
+            Order::Listen(pool, Bound::Unix(listener)) => {
+                let listener = tokio::net::UnixListener::from_std(listener).expect("a runtime");
+                let stats = stats.clone();
+                listeners.spawn_local(async move {
+                    while let Ok((stream, _)) = listener.accept().await {
+                        tokio::task::spawn_local(swallow(stream, stats.clone(), pool));
+                    }
+                });
+            }
+            Order::Adopt(pool, Accepted::Tcp(stream)) => {
+                let stream = tokio::net::TcpStream::from_std(stream).expect("a runtime");
+                tokio::task::spawn_local(swallow(stream, stats.clone(), pool));
+            }
+            Order::Adopt(pool, Accepted::Unix(stream)) => {
+                let stream = tokio::net::UnixStream::from_std(stream).expect("a runtime");
+                tokio::task::spawn_local(swallow(stream, stats.clone(), pool));
+            }
+            Order::Drain(limit) => {
+                listeners.abort_all();
+                let clients = || stats.pools.iter().map(|pool| pool.pool.client_connections.value()).sum::<u64>();
+                let end = tokio::time::Instant::now() + limit;
+                while clients() > 0 && tokio::time::Instant::now() < end {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                let _ = notices.try_send(Notice::Drained { worker, cut: clients() });
+                return;
+            }
+        }
+    }
+}
+
+async fn swallow(mut stream: impl tokio::io::AsyncRead + Unpin, stats: Arc<WorkerStats>, pool: PoolIx) {
+    use tokio::io::AsyncReadExt;
+    let cells = &stats.pools[pool.0 as usize];
+    cells.pool.client_total.add(1);
+    cells.pool.client_connections.add(1);
+    let mut bytes = [0; 4096];
+    let mut asked = 0;
+    while let Ok(1..) = stream.read(&mut bytes).await {
+        cells.servers[0].out_queue.add(1);
+        asked += 1;
+    }
+    cells.servers[0].out_queue.sub(asked);
+    cells.pool.client_connections.sub(1);
 }
