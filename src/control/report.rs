@@ -9,8 +9,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::config::Config;
 use crate::stats::{
-    Cell, Definition, Kind, PoolBlock, PoolHealthBlock, ServerBlock, ServerHealthBlock, pool_definitions,
-    server_definitions,
+    Cell, Definition, Kind, PoolBlock, PoolHealthBlock, PoolSpreadBlock, ServerBlock, ServerHealthBlock,
+    pool_definitions, server_definitions,
 };
 use crate::worker::WorkerStats;
 
@@ -94,6 +94,14 @@ impl Sources {
         })
     }
 
+    fn spread(&self, pool: usize) -> PoolSpreadBlock {
+        let clients = || self.workers.iter().map(|worker| worker.pools[pool].pool.client_connections.value());
+        let spread = PoolSpreadBlock::default();
+        spread.client_connections_most.set(clients().max().unwrap_or(0));
+        spread.client_connections_least.set(clients().min().unwrap_or(0));
+        spread
+    }
+
     /// Sum of one number over all workers and pools.
     fn pool_sum(&self, number: impl Fn(&PoolBlock) -> &Cell) -> u64 {
         let pools = self.workers.iter().flat_map(|worker| &worker.pools);
@@ -151,6 +159,8 @@ impl Serialize for PoolReport<'_> {
         let mut numbers = summed(PoolBlock::DEFINITIONS, blocks);
         let health = &sources.health.pools[pool].pool;
         numbers.extend(summed(PoolHealthBlock::DEFINITIONS, std::iter::once(health.cells())));
+        let spread = sources.spread(pool);
+        numbers.extend(summed(PoolSpreadBlock::DEFINITIONS, std::iter::once(spread.cells())));
 
         let mut map = serializer.serialize_map(None)?;
         write_in_order(&mut map, &pool_definitions(), &numbers)?;
@@ -316,6 +326,8 @@ mod tests {
         assert_eq!(value["total_connections"], 300 + 2);
         assert_eq!(value["curr_connections"], 30 + 2 + 2);
         assert_eq!(value["al\"pha"]["client_connections"], 30);
+        assert_eq!(value["al\"pha"]["client_connections_most"], 20);
+        assert_eq!(value["al\"pha"]["client_connections_least"], 10);
         assert_eq!(value["al\"pha"]["server_ejects"], 7);
         assert_eq!(value["al\"pha"]["one"]["requests"], 3);
         assert_eq!(value["al\"pha"]["one"]["last_success"], 2000);

@@ -151,6 +151,14 @@ block! {
 }
 
 block! {
+    /// How a pool's clients are spread over the workers; control sets it when it is asked.
+    PoolSpreadBlock {
+        client_connections_most: Gauge, "open client connections of the worker that has most of this pool's";
+        client_connections_least: Gauge, "open client connections of the worker that has fewest of them";
+    }
+}
+
+block! {
     /// What control notes of one server.
     ServerHealthBlock {
         server_ejected_at: Timestamp, "when the server was last ejected, microseconds since 1970; 0: never";
@@ -180,7 +188,8 @@ pub const TWEMPROXY_SERVER: [&str; 13] = [
 
 /// All numbers of a pool in the order in which they are shown: twemproxy's, then our own.
 pub fn pool_definitions() -> Vec<Definition> {
-    in_order(&[PoolBlock::DEFINITIONS, PoolHealthBlock::DEFINITIONS], &TWEMPROXY_POOL)
+    let blocks = [PoolBlock::DEFINITIONS, PoolHealthBlock::DEFINITIONS, PoolSpreadBlock::DEFINITIONS];
+    in_order(&blocks, &TWEMPROXY_POOL)
 }
 
 /// All numbers of a server in the order in which they are shown: twemproxy's, then our own.

@@ -1,0 +1,89 @@
+//! Raises the limit of open files to what the configuration needs.
+
+use rlimit::{Resource, getrlimit, setrlimit};
+use tracing::{info, warn};
+
+use crate::config::Config;
+use crate::control::sockets;
+
+/// For the log, the config file, stats readers, probes and the runtime.
+const CONTROL: u64 = 96;
+/// Of each worker's runtime.
+const WORKER: u64 = 8;
+/// Clients that a pool without `client_connections` is expected to have at least.
+const SOME_CLIENTS: u64 = 1024;
+/// Where raising the limit for pools without `client_connections` stops.
+const PLENTY: u64 = 1 << 20;
+
+/// Descriptors that a configuration needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Need {
+    /// At all events: listeners, server connections, our own.
+    fixed: u64,
+    /// For clients, by `client_connections`; without that: how many we would like to be able to serve.
+    clients: u64,
+    /// Without `client_connections` in some pool: the least that makes sense.
+    least_clients: u64,
+}
+
+/// Raises the soft limit, and the hard one where that is allowed and needed. Warns if it is still too low.
+pub fn raise(config: &Config, workers: usize) {
+    let need = need(config, workers as u64);
+    let (soft, hard) = match getrlimit(Resource::NOFILE) {
+        Ok(limits) => limits,
+        Err(error) => {
+            warn!("cannot see the limit of open files: {error}");
+            return;
+        }
+    };
+    let least = need.fixed + need.least_clients;
+    let mut reached = soft;
+    let wanted = if hard < least { least } else { (need.fixed + need.clients).min(hard) };
+    if wanted > soft {
+        if setrlimit(Resource::NOFILE, wanted, hard.max(wanted)).is_ok() {
+            reached = wanted;
+        } else if setrlimit(Resource::NOFILE, hard, hard).is_ok() {
+            reached = hard;
+        }
+    }
+    if reached < least {
+        warn!(
+            limit = reached,
+            needed = least,
+            "the limit of open files is too low: clients will have to wait"
+        );
+    } else if reached > soft {
+        info!(from = soft, to = reached, "raised the limit of open files");
+    }
+}
+
+fn need(config: &Config, workers: u64) -> Need {
+    let mut need = Need { fixed: CONTROL + workers * WORKER, clients: 0, least_clients: 0 };
+    for pool in &config.pools {
+        let connections = pool.servers.len() as u64 * u64::from(pool.server_connections.get());
+        need.fixed += connections * workers + sockets(pool, workers as usize) as u64;
+        let most = pool.client_connections.map(|most| u64::from(most.get()));
+        need.clients += most.unwrap_or(PLENTY);
+        need.least_clients += most.unwrap_or(SOME_CLIENTS);
+    }
+    need.clients = need.clients.min(PLENTY.max(need.least_clients));
+    need
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_count_once_for_each_worker() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = "alpha:\n  listen: 127.0.0.1:1\n  redis: true\n  servers:\n   - 127.0.0.1:2:1 a\n   \
+                    - 127.0.0.1:3:1 b\n";
+        std::fs::write(file.path(), text).unwrap();
+        let config = Config::load(file.path()).unwrap();
+        let (one, four) = (need(&config, 1), need(&config, 4));
+        assert_eq!(one.fixed, CONTROL + WORKER + 2 + 1);
+        assert_eq!(four.fixed, CONTROL + 4 * WORKER + 8 + 1);
+        assert_eq!((one.clients, one.least_clients), (PLENTY, SOME_CLIENTS));
+    }
+}
