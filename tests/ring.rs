@@ -276,6 +276,7 @@ fn generations_share_what_stays() {
     ];
     let process = Process {
         threads: Threads::Auto,
+        max_clients: None,
         drain_timeout: Duration::from_secs(10),
         log_format: LogFormat::Text,
     };

@@ -212,8 +212,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::stats::{PoolBlock, ServerBlock};
-    use crate::worker::PoolStats;
 
     struct Fixture {
         board: Board,

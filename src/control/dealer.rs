@@ -222,8 +222,6 @@ mod tests {
     use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
     use super::*;
-    use crate::stats::PoolBlock;
-    use crate::worker::PoolStats;
 
     const POOL: PoolIx = PoolIx(0);
 

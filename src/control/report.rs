@@ -243,7 +243,6 @@ impl serde_json::ser::Formatter for Spacing {
 mod tests {
     use super::*;
     use crate::stats::{TWEMPROXY_POOL, TWEMPROXY_SERVER};
-    use crate::worker::PoolStats;
 
     const POOL: &str = r#"
 "al\"pha":
