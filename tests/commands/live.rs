@@ -55,10 +55,13 @@ impl Server {
         let stream = loop {
             match UnixStream::connect(&socket) {
                 Ok(stream) => break stream,
-                Err(error) => assert!(Instant::now() < deadline, "{} does not listen: {error}", binary.display()),
+                Err(error) => {
+                    assert!(Instant::now() < deadline, "{} does not listen: {error}", binary.display())
+                }
             }
             std::thread::sleep(Duration::from_millis(5));
         };
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket takes a timeout");
         Server { process, stream: BufReader::new(stream), _folder: folder }
     }
 

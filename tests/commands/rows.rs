@@ -127,7 +127,8 @@ fn with_differences(
     differences: &[(&str, Differs)],
 ) -> BTreeMap<String, Published> {
     for (name, differs) in differences {
-        let command = published.get_mut(*name).unwrap_or_else(|| panic!("{name} is listed, but there is none"));
+        let command =
+            published.get_mut(*name).unwrap_or_else(|| panic!("{name} is listed, but there is none"));
         let before = command.clone();
         match differs {
             Arity(arity) => command.arity = *arity,
