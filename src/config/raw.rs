@@ -123,7 +123,8 @@ fn refuse_costly(text: &str) -> Result<(), Fault> {
             let reason = Reason::Yaml(why.to_owned());
             Err(Fault { at: Some((number + 1, column)), reason, hint: None })
         };
-        if line.starts_with('%') {
+        // A lone carriage return ends a line, too.
+        if line.split('\r').any(|part| part.starts_with('%')) {
             return refused(1, "directives are not accepted");
         }
         let mut before = ' ';
