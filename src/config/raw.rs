@@ -123,7 +123,8 @@ fn refuse_costly(text: &str) -> Result<(), Fault> {
             let reason = Reason::Yaml(why.to_owned());
             Err(Fault { at: Some((number + 1, column)), reason, hint: None })
         };
-        if line.starts_with('%') {
+        // A lone carriage return ends a line, too.
+        if line.split('\r').any(|part| part.starts_with('%')) {
             return refused(1, "directives are not accepted");
         }
         let mut before = ' ';
@@ -156,18 +157,20 @@ impl Fault {
             // It goes to the front; a second place in the same words ("while parsing … at …") stays.
             why = why.replacen(&format!(" at line {line} column {column}"), "", 1);
         }
-        let hint = at.and_then(|(line, _)| text.lines().nth(line - 1)).and_then(hint);
+        let line = at.and_then(|(line, _)| text.lines().nth(line.saturating_sub(1)));
+        let hint = line.and_then(|line| hint(line, &why));
         Self { at, reason: Reason::Yaml(why), hint }
     }
 }
 
 /// The two slips that YAML itself explains badly.
-fn hint(line: &str) -> Option<&'static str> {
+fn hint(line: &str, why: &str) -> Option<&'static str> {
     let indent = line.len() - line.trim_start().len();
     if line[..indent].contains('\t') {
         return Some("YAML is indented with spaces, not with tabs");
     }
-    line.contains(['[', '{']).then_some("a text with brackets needs quotes around it")
+    let in_brackets = why.starts_with("did not find") && line.contains(['[', '{']);
+    in_brackets.then_some("a text with brackets needs quotes around it")
 }
 
 /// What a value is, without what is in it.
@@ -476,7 +479,7 @@ mod tests {
         );
         assert_eq!(
             refused("a: &a [*a]"),
-            (Some(1), "syntax is invalid: a[0][0][0][0]: nested deeper than any setting".to_owned())
+            (Some(1), "syntax is invalid: a[0][0][0]: nested deeper than any setting".to_owned())
         );
     }
 
