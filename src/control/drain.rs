@@ -122,7 +122,6 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::control::report::HealthStats;
-    use crate::stats::{PoolBlock, ServerBlock};
     use crate::worker::{PoolStats, WorkerStats};
 
     const YAML: &str = "alpha:\n  listen: 127.0.0.1:1\n  redis: true\n  servers:\n   - 127.0.0.1:2:1 a\n";
@@ -138,7 +137,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), YAML).unwrap();
         let config = Arc::new(Config::load(file.path()).unwrap());
-        let pool = PoolStats { pool: PoolBlock::default(), servers: vec![ServerBlock::default()] };
+        let pool = PoolStats { pool: Default::default(), servers: vec![Default::default()] };
         let stats = Arc::new(WorkerStats { pools: vec![pool] });
         let health = Arc::new(HealthStats::new(&config));
         let sources = Sources::new(config, vec![stats.clone()], health, 1);

@@ -3,6 +3,7 @@
 //! Control is the main thread, with a runtime of its own. It talks to the workers by rare [`Order`]s and by
 //! publishing generations; it hears of them by lossy [`Notice`]s and by reading their cells.
 
+mod answers;
 mod board;
 mod dealer;
 mod doors;
