@@ -46,8 +46,8 @@ mod tests {
     #[test]
     fn refusals_prove_nothing() {
         let mut answers = Answers::none(50);
-        answers.look(5, false, 100);
-        assert_eq!(answers.look(6, true, 200), 0);
-        assert_eq!(answers.look(6, false, 300), 0);
+        answers.look(5, false, 100); // one at an unknown time after 50
+        assert_eq!(answers.look(6, true, 200), 50);
+        assert_eq!(answers.look(6, false, 300), 50);
     }
 }
