@@ -2,6 +2,7 @@
 
 mod cli {
     mod background;
+    mod ejection;
     mod options;
     mod signals;
     mod start;
