@@ -22,7 +22,7 @@ pub struct BufferPool {
 const SCRATCH_CAPACITY: usize = 128 << 10;
 /// Most of them kept: one is in use at a time, the others come back from large messages.
 const KEPT_SCRATCH: usize = 8;
-const FIRST_SLOTS: usize = 16;
+const FIRST_SLOTS: usize = 4;
 /// Longest queue of slots kept.
 const KEPT_SLOTS: usize = 256;
 /// Most spans whose memory is kept.
@@ -31,7 +31,7 @@ const KEPT_SPANS: usize = 4 << 10;
 /// Most buffers kept, and the largest one kept: 2 MiB per worker at most. What a burst took beyond goes back.
 const KEPT_BUFFERS: usize = 64;
 const KEPT_CAPACITY: usize = 32 << 10;
-const FIRST_CAPACITY: usize = 1 << 10;
+const FIRST_CAPACITY: usize = 256;
 
 impl BufferPool {
     /// An empty buffer, of any capacity but 0.
