@@ -4,5 +4,6 @@ mod support;
 
 mod proxy {
     mod placement;
+    mod protocol;
     mod support_selftest;
 }
