@@ -3,6 +3,7 @@
 mod support;
 
 mod proxy {
+    mod compare;
     mod placement;
     mod protocol;
     mod support_selftest;

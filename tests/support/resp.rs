@@ -248,6 +248,49 @@ impl Value {
         Self::Array(items.into_iter().collect())
     }
 
+    /// A reply that was read as bytes.
+    #[track_caller]
+    pub fn parse(reply: &[u8]) -> Self {
+        match Self::parse_one(reply) {
+            Some((value, [])) => value,
+            other => panic!("not one RESP2 reply: {} ({other:?})", reply.escape_ascii()),
+        }
+    }
+
+    /// The reply at the beginning of `bytes`, and what follows it.
+    fn parse_one(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let end = bytes.windows(2).position(|end| end == b"\r\n")?;
+        let (line, mut rest) = (bytes.get(1..end)?, &bytes[end + 2..]);
+        let text = || String::from_utf8_lossy(line).into_owned();
+        let value = match bytes[0] {
+            b'+' => Self::Simple(text()),
+            b'-' => Self::Error(text()),
+            b':' => Self::Int(text().parse().ok()?),
+            b'$' => match length(line).ok()? {
+                None => Self::Nil,
+                Some(n) => {
+                    let (bulk, after) = rest.split_at_checked(n)?;
+                    rest = after.strip_prefix(b"\r\n")?;
+                    Self::bulk(bulk)
+                }
+            },
+            b'*' => match length(line).ok()? {
+                None => Self::Nil,
+                Some(n) => {
+                    let mut items = Vec::new();
+                    for _ in 0..n {
+                        let (item, after) = Self::parse_one(rest)?;
+                        items.push(item);
+                        rest = after;
+                    }
+                    Self::Array(items)
+                }
+            },
+            _ => return None,
+        };
+        Some((value, rest))
+    }
+
     /// Whether this is an error that begins so.
     pub fn is_error(&self, beginning: &str) -> bool {
         matches!(self, Self::Error(text) if text.starts_with(beginning))
