@@ -39,7 +39,7 @@ fmt: ## formats the sources
 	$(CARGO) fmt
 
 docs: ## writes again what docs/ takes from the sources' tables
-	UPDATE_DOCS=1 $(CARGO) test --locked --lib --tests docs
+	UPDATE_DOCS=1 $(CARGO) test --locked --tests docs
 
 setup: ## installs what the tests need: apt-get, pip, npm
 	tests/setup.sh test

@@ -80,7 +80,7 @@ const IMPURE: &[(&[&str], &str)] = &[
     (&["rlimit"], "the process"),
     (&["daemonize"], "the process"),
 ];
-/// Plain values among them.
+/// Plain values among what std::net has.
 const PURE_NET: &[&str] = &["IpAddr", "Ipv4Addr", "Ipv6Addr", "SocketAddr", "AddrParseError"];
 /// Reading the clock, however it was imported.
 const CLOCKS: &[[&str; 2]] = &[["Instant", "now"], ["SystemTime", "now"]];
@@ -249,13 +249,16 @@ fn impurity(layer: &Layer, file: &Source, mention: &Mention) -> Option<String> {
         return None;
     }
     let path: Vec<&str> = mention.path.iter().map(String::as_str).collect();
-    if !may_read_files && path.starts_with(&["std", "fs"]) {
-        return Some("a pure module touches no files".into());
+    if path.starts_with(&["std", "fs"]) || path.starts_with(&["std", "os", "unix", "fs"]) {
+        return (!may_read_files).then(|| "a pure module touches no files".into());
     }
     if CLOCKS.iter().any(|clock| path.windows(2).any(|pair| pair == clock)) || path == [".elapsed"] {
         return Some("a pure module is told the time".into());
     }
-    if path.starts_with(&["std", "net"]) && path.get(2).is_some_and(|name| PURE_NET.contains(name)) {
+    let plain_address =
+        path.starts_with(&["std", "net"]) && path.get(2).is_some_and(|name| PURE_NET.contains(name));
+    let plain_bytes = path.starts_with(&["std", "os", "unix", "ffi"]);
+    if plain_address || plain_bytes {
         return None;
     }
     let (_, what) = IMPURE.iter().find(|(beginning, _)| path.starts_with(beginning))?;

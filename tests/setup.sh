@@ -24,7 +24,7 @@ if [ "${1:-test}" != demo ]; then
   need 'command -v node' nodejs
   need 'command -v npm' npm
   need 'command -v php' php-cli
-  need 'php -m | grep -qx redis' php-redis
+  need 'php -r "exit((int) !extension_loaded(\"redis\"));"' php-redis
 fi
 
 if [ ${#missing[@]} -gt 0 ]; then

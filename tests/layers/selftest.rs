@@ -77,6 +77,7 @@ fn an_impure_line_is_seen() {
         "fn f(t: Instant) { t.elapsed(); }",
         "fn f() { assert!(tokio::task::id() == 1); }",
         "fn f() { std::fs::read(\"x\"); }",
+        "use std::os::unix::fs::PermissionsExt;",
         "#[cfg(test)] use super::x; use tokio::time;",
         "#[cfg(test)] mod tests { fn f() {} } use tokio::time;",
     ];
@@ -87,11 +88,15 @@ fn an_impure_line_is_seen() {
         "use std::net::{IpAddr, SocketAddr}; use std::time::{Duration, Instant};",
         "#[cfg(test)] mod tests { use tokio::time; fn f() { std::thread::yield_now(); } }",
         "fn f(s: S) { s.tokio; }",
+        "use std::os::unix::ffi::OsStrExt;",
     ];
     for form in pure {
         assert_eq!(faults("topology/ring.rs", form), [], "{form}");
     }
-    assert_eq!(faults("config/mod.rs", "fn f() { std::fs::read(\"x\"); }"), []);
+    assert_eq!(
+        faults("config/mod.rs", "use std::os::unix::fs::MetadataExt; fn f() { std::fs::read(\"x\"); }"),
+        []
+    );
     assert_eq!(faults("net/mod.rs", "use tokio::net::TcpListener;"), []);
 }
 
