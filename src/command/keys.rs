@@ -33,6 +33,8 @@ pub enum KeyError {
     Missing,
     /// Keys and their values or ids don't pair up.
     Unpaired,
+    /// MIGRATE has a key in its place and a list of keys.
+    TwoPlaces,
     /// The word that the keys follow isn't there.
     NoKeyword,
 }
@@ -229,9 +231,10 @@ fn by_specs(row: &Row, args: Args<'_>) -> Result<Keys, KeyError> {
         };
         if run.count > 0 {
             keys.push(run);
-        } else if !row.flags.contains(Flags::NO_MANDATORY_KEYS) {
-            return Err(KeyError::NoKey);
         }
+    }
+    if keys.is_empty() && !row.flags.contains(Flags::NO_MANDATORY_KEYS) {
+        return Err(KeyError::NoKey);
     }
     Ok(keys)
 }
@@ -257,7 +260,11 @@ fn begin(spec: &KeySpec, args: Args<'_>) -> Option<usize> {
 
 /// Keys from `first` to `last`, which counts from `first`, or from the end if negative.
 fn range(args: Args<'_>, first: usize, last: isize, step: usize, limit: usize) -> Result<Run, KeyError> {
-    let left = args.len().checked_sub(first).filter(|left| *left > 0).ok_or(KeyError::Missing)?;
+    let left = args.len().checked_sub(first).ok_or(KeyError::Missing)?;
+    if left == 0 && last < 0 {
+        // An open range may be empty: `PFMERGE key` has no sources, and makes an empty key.
+        return Ok(NO_RUN);
+    }
     let span = match usize::try_from(last) {
         Ok(last) => last + 1,
         Err(_) => {
@@ -302,4 +309,43 @@ fn natural(digits: &[u8]) -> Option<usize> {
         let digit = digit.checked_sub(b'0').filter(|digit| *digit <= 9)?;
         number.checked_mul(10)?.checked_add(digit.into())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_strictly_as_redis_does() {
+        for (digits, number) in [
+            ("0", Some(0)),
+            ("7", Some(7)),
+            ("1048576", Some(1_048_576)),
+            ("9223372036854775807", Some(9_223_372_036_854_775_807)),
+            ("", None),
+            ("-0", None),
+            ("-1", None),
+            ("+1", None),
+            ("01", None),
+            ("00", None),
+            (" 1", None),
+            ("1 ", None),
+            ("1a", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(natural(digits.as_bytes()), number, "{digits:?}");
+        }
+    }
+
+    #[test]
+    fn runs_that_go_on_are_one() {
+        let mut keys = Keys::one(1).and_one(2).and_one(3);
+        assert_eq!(keys, Keys::run(1, 3));
+        keys.push(Run::new(9, 2, 2));
+        assert_eq!(keys.iter().collect::<Vec<_>>(), [1, 2, 3, 9, 11]);
+        assert_eq!((keys.len(), keys.first(), keys.single()), (5, Some(1), None));
+        assert_eq!(keys.iter().len(), 5);
+        assert_eq!((Keys::NONE.len(), Keys::NONE.first(), Keys::NONE.single()), (0, None, None));
+        assert_eq!(Keys::one(4).single(), Some(4));
+    }
 }

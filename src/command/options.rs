@@ -94,12 +94,12 @@ fn key_and_store(args: Args<'_>, from: usize, step: impl Fn(&[u8]) -> Step) -> R
     Ok(destination.map_or(key, |to| key.and_one(to)))
 }
 
-/// MIGRATE takes either one key in its place or a list; both together are an error.
+/// MIGRATE takes either one key in its place or a list, which may be empty; both together are an error.
 fn keys_of_list(args: Args<'_>, key: &[u8], first: usize) -> Result<Keys, KeyError> {
-    match args.len() - first {
-        count if count > 0 && key.is_empty() => Ok(Keys::run(first, count)),
-        _ => Err(KeyError::NoKey),
+    if !key.is_empty() {
+        return Err(KeyError::TwoPlaces);
     }
+    Ok(Keys::run(first, args.len() - first))
 }
 
 /// What stands before the keys of XREAD and XREADGROUP.

@@ -210,3 +210,124 @@ fn fold(name: &[u8]) -> u64 {
     };
     bytes | LOWER
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::resp::ArgSpan;
+
+    use super::super::flags::KeyFlags;
+    use super::super::keys::KeyRule;
+    use super::super::spec::{BeginSearch, KeySpec};
+    use super::*;
+
+    fn find(name: &[u8]) -> Option<&'static str> {
+        let table = CommandTable::builtin();
+        table.named(name).map(|ix| table.row(ix).name)
+    }
+
+    #[test]
+    fn every_name_is_found_in_any_case_and_only_once() {
+        let table = CommandTable::builtin();
+        for (ix, row) in table.rows() {
+            for name in [row.name.to_uppercase(), row.name.to_lowercase()] {
+                assert_eq!(table.named(name.as_bytes()), Some(ix), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_that_are_nearly_right_are_not_found() {
+        for (_, row) in CommandTable::builtin().rows() {
+            let name = row.name.as_bytes();
+            for at in 0..name.len() {
+                // Bit 5 is what upper and lower case differ in, and digits, `_` and `|` have it, too.
+                let mut other = name.to_vec();
+                other[at] ^= 0x20;
+                let is_letter = name[at].is_ascii_alphabetic();
+                assert_eq!(find(&other).is_some(), is_letter, "{}", other.escape_ascii());
+            }
+            assert_eq!(find(&[name, b"\0"].concat()), None, "{}", row.name);
+        }
+        assert_eq!(find(b""), None);
+        assert_eq!(find(b"|"), None);
+        assert_eq!(find(&[b'x'; 100_000]), None);
+    }
+
+    #[test]
+    fn a_subcommand_alone_is_no_command() {
+        let spans = [ArgSpan { start: 0, len: 10 }];
+        assert!(CommandTable::builtin().lookup(Args::new(b"config|get", &spans)).is_err());
+    }
+
+    #[test]
+    fn names_are_found_at_their_first_slots() {
+        let table = CommandTable::builtin();
+        let mut steps = Vec::new();
+        for entry in table.entries.iter().filter(|entry| !entry.is_sub) {
+            let name = entry.row.name.as_bytes();
+            let at = probes(fold(name), name.len()).position(|at| {
+                let slot = &table.names.slots[at];
+                slot.len > 0 && table.entries[usize::from(slot.ix)].row.name == entry.row.name
+            });
+            steps.push(at.expect("each name has a slot"));
+        }
+        assert!(steps.iter().all(|step| *step < 4), "{steps:?}");
+    }
+
+    /// [`Keys`](super::super::Keys) holds two runs. What the specs say of more than two places must have a rule of its own.
+    #[test]
+    fn specs_alone_never_give_more_than_two_runs() {
+        for (_, row) in CommandTable::builtin().rows() {
+            if row.rule == KeyRule::Specs {
+                assert!(row.keys.len() <= 2, "{}", row.name);
+                let vague = |spec: &KeySpec| {
+                    spec.begin == BeginSearch::Unknown || spec.flags.contains(KeyFlags::INCOMPLETE)
+                };
+                assert!(!row.keys.iter().any(vague), "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn split_commands_are_those_that_redis_would_send_to_several_servers() {
+        use super::super::row::{Handling, ReplyPolicy, RequestPolicy, SplitKind};
+        for (_, row) in CommandTable::builtin().rows() {
+            let reply = match row.handling {
+                Handling::Split(SplitKind::Concat) => ReplyPolicy::Default,
+                Handling::Split(SplitKind::AllOk) => ReplyPolicy::AllSucceeded,
+                Handling::Split(SplitKind::Sum) => ReplyPolicy::AggSum,
+                _ => continue,
+            };
+            assert_eq!((row.request, row.reply), (RequestPolicy::MultiShard, reply), "{}", row.name);
+        }
+    }
+
+    /// A command that may block and isn't refused would hold up everybody behind it.
+    #[test]
+    fn commands_that_may_block_are_refused_or_looked_at() {
+        use super::super::flags::Flags;
+        use super::super::row::Handling;
+        for (_, row) in CommandTable::builtin().rows() {
+            if row.flags.contains(Flags::BLOCKING) && row.rule != KeyRule::Streams {
+                assert!(matches!(row.handling, Handling::Unsupported(_)), "{}", row.name);
+            }
+        }
+    }
+
+    /// Commands that change what a connection means, or go where no key leads, must not reach a shared connection.
+    #[test]
+    fn what_is_sent_to_servers_has_keys_or_is_listed_here() {
+        use super::super::row::Handling;
+        let keyless = CommandTable::builtin().rows().filter_map(|(_, row)| match row.handling {
+            Handling::AnyServer => Some(row.name),
+            Handling::Keyed | Handling::Split(_) => {
+                assert_ne!(row.rule, KeyRule::None, "{} has no keys to be routed by", row.name);
+                None
+            }
+            _ => None,
+        });
+        let expected =
+            ["object", "object|help", "lolwut", "time", "xgroup", "xgroup|help", "xinfo", "xinfo|help"];
+        assert_eq!(keyless.collect::<Vec<_>>(), expected);
+    }
+}

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::length_first;
-use super::{Config, Pool, Server};
+use crate::units::Quoted;
+
+use super::{Config, Pool, Server, length_first};
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,16 +92,20 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Process(key) => write!(f, "{}.{key} changed", super::PROCESS_SECTION)?,
-            Self::PoolAdded(pool) => write!(f, "pool {pool:?} added")?,
-            Self::PoolRemoved(pool) => write!(f, "pool {pool:?} removed")?,
-            Self::Setting { pool, key } => write!(f, "pool {pool:?}: {key} changed")?,
-            Self::ServerAdded { pool, server } => write!(f, "pool {pool:?}: server {server:?} added")?,
-            Self::ServerRemoved { pool, server } => write!(f, "pool {pool:?}: server {server:?} removed")?,
+            Self::PoolAdded(pool) => write!(f, "pool {} added", Quoted(pool))?,
+            Self::PoolRemoved(pool) => write!(f, "pool {} removed", Quoted(pool))?,
+            Self::Setting { pool, key } => write!(f, "pool {}: {key} changed", Quoted(pool))?,
+            Self::ServerAdded { pool, server } => {
+                write!(f, "pool {}: server {} added", Quoted(pool), Quoted(server))?;
+            }
+            Self::ServerRemoved { pool, server } => {
+                write!(f, "pool {}: server {} removed", Quoted(pool), Quoted(server))?;
+            }
             Self::ServerMoved { pool, server } => {
-                write!(f, "pool {pool:?}: address of server {server:?} changed")?
+                write!(f, "pool {}: address of server {} changed", Quoted(pool), Quoted(server))?;
             }
             Self::ServerWeight { pool, server } => {
-                write!(f, "pool {pool:?}: weight of server {server:?} changed")?
+                write!(f, "pool {}: weight of server {} changed", Quoted(pool), Quoted(server))?;
             }
         }
         if self.needs_restart() { f.write_str(" (needs a restart)") } else { Ok(()) }
@@ -199,4 +204,67 @@ fn pairs<'a, T>(
             (None, None) => None,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn config(pools: &[(&str, &str)]) -> Config {
+        let pools = pools.iter().zip(1..).map(|((name, rest), port)| {
+            format!("{name}: {{listen: 127.0.0.1:{port}, redis: true, {rest}}}\n")
+        });
+        let text: String = pools.collect();
+        Config::parse(&text, Path::new("a.yml"), |_| None).unwrap_or_else(|errors| panic!("{errors}"))
+    }
+
+    fn told(old: &[(&str, &str)], new: &[(&str, &str)]) -> Vec<String> {
+        diff(&config(old), &config(new)).iter().map(Change::to_string).collect()
+    }
+
+    #[test]
+    fn pools_and_servers_come_and_go() {
+        let old = [("a", "servers: [h:1:1 one, h:2:1 two, h:3:1 three]"), ("b", "servers: [h:1:1]")];
+        let new = [("a", "servers: [h:9:1 two, h:3:5 three, h:4:1 four]"), ("cc", "servers: [h:1:1]")];
+        assert_eq!(
+            told(&old, &new),
+            [
+                "pool 'a': server 'one' removed",
+                "pool 'a': address of server 'two' changed",
+                "pool 'a': server 'four' added",
+                "pool 'a': weight of server 'three' changed",
+                "pool 'b' removed",
+                "pool 'cc' added",
+            ]
+        );
+    }
+
+    #[test]
+    fn settings_are_named_by_their_keys() {
+        let old = [("a", "hash: md5, servers: [h:1:1]")];
+        let new = [("a", "hash: murmur, hash_tag: '{}', timeout: 5, redis_auth: x, servers: [h:1:1]")];
+        assert_eq!(
+            told(&old, &new),
+            [
+                "pool 'a': timeout changed",
+                "pool 'a': redis_auth changed",
+                "pool 'a': hash changed",
+                "pool 'a': hash_tag changed",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_moves_keys_and_what_needs_a_restart() {
+        let setting = |key| Change::Setting { pool: "a".to_owned(), key };
+        assert!(setting("hash_tag").moves_keys() && !setting("timeout").moves_keys());
+        let (pool, server) = ("a".to_owned(), "b".to_owned());
+        assert!(Change::ServerAdded { pool: pool.clone(), server: server.clone() }.moves_keys());
+        // A named server keeps its keys wherever it moves.
+        assert!(!Change::ServerMoved { pool, server }.moves_keys());
+        assert!(Change::Process("threads").needs_restart() && !Change::Process("drain_timeout").needs_restart());
+        assert_eq!(Change::Process("threads").to_string(), "shardwise.threads changed (needs a restart)");
+    }
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::hash::Algorithm;
-use crate::units::{Listen, Secret};
+use crate::units::{Listen, Quoted, Secret};
 
-use super::error::{Quoted, Reason, SecretError};
+use super::error::{Reason, SecretError};
 use super::findings::Findings;
 use super::pool::{Distribution, Pool};
 use super::pool_keys::{Draft, KEYS};
@@ -17,8 +17,8 @@ use super::server;
 /// A pool that has been read, and what the file as a whole needs to know of it.
 pub(super) struct Read {
     pub(super) pool: Pool,
-    /// `redis: true`.
-    pub(super) redis: bool,
+    /// `redis` is false, or isn't there.
+    pub(super) is_memcached: bool,
     /// Line of `listen`, where it is a valid one.
     pub(super) listen_line: Option<usize>,
 }
@@ -31,7 +31,8 @@ pub(super) fn read(name: Text, entries: Entries, outside: &Sources, findings: &m
     let given = section::read(entries, KEYS, &mut draft, (&path, line), findings);
     let place = Place { path: &path, line, given: &given };
 
-    let redis = draft.redis;
+    // A value that is neither true nor false has an error of its own.
+    let is_memcached = !draft.redis && !given.is_refused("redis");
     let redis_auth = place.password(&draft, outside, findings);
     let Draft { mut pool, listen, servers, .. } = draft;
     let listen_line = listen.as_ref().and(given.line("listen"));
@@ -46,7 +47,7 @@ pub(super) fn read(name: Text, entries: Entries, outside: &Sources, findings: &m
     pool.redis_auth = redis_auth;
     place.check_limits(&pool, findings);
     place.warn(&pool, findings);
-    Read { pool, redis, listen_line }
+    Read { pool, is_memcached, listen_line }
 }
 
 /// What passwords may come from.

@@ -3,10 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::units::AddressError;
-
-/// Characters of a value that an error repeats.
-const SHOWN_CHARS: usize = 60;
+use crate::units::{AddressError, Quoted, size};
 
 /// All that is wrong with a file; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,7 +211,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable(why) => write!(f, "cannot be read: {why}"),
-            Self::TooLarge(most) => write!(f, "is larger than {}", crate::units::size::show(*most as u64)),
+            Self::TooLarge(most) => write!(f, "is larger than {}", size::show(*most as u64)),
             Self::NotUtf8 => f.write_str("is not UTF-8"),
             Self::Yaml(why) => write!(f, "syntax is invalid: {why}"),
             Self::SecondDocument => f.write_str("must contain one YAML document, a second one starts"),
@@ -235,7 +232,7 @@ impl fmt::Display for Reason {
             Self::DuplicateServer { name, line } => {
                 write!(f, "server {} is a duplicate, line {line} has it already", Quoted(name))
             }
-            Self::Weights => write!(f, "have weights that add up to more than {}", u32::MAX),
+            Self::Weights => write!(f, "has weights that add up to more than {}", u32::MAX),
             Self::SharedListen { pool, line } => {
                 write!(f, "is a duplicate, pool {} listens there already (line {line})", Quoted(pool))
             }
@@ -282,18 +279,5 @@ impl fmt::Display for SecretError {
             Self::Empty => f.write_str("is empty"),
             Self::File { path, why } => write!(f, "{} cannot be read: {why}", path.display()),
         }
-    }
-}
-
-/// A text of the file in an error: in quotes, control characters escaped, cut when it is long.
-#[derive(Debug)]
-pub(super) struct Quoted<'a>(pub(super) &'a str);
-
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut chars = self.0.chars();
-        let shown: String = chars.by_ref().take(SHOWN_CHARS).collect();
-        let cut = if chars.next().is_some() { "…" } else { "" };
-        write!(f, "'{}{cut}'", shown.escape_debug())
     }
 }

@@ -33,6 +33,11 @@ impl Findings {
         Self { file: file.to_owned(), errors: Vec::new(), left_out: 0, warnings: Vec::new() }
     }
 
+    /// Whether no fault has been found so far.
+    pub(super) fn is_clean(&self) -> bool {
+        self.errors.is_empty()
+    }
+
     /// Notes a fault of the setting `path` on `line`.
     pub(super) fn error(
         &mut self,

@@ -83,6 +83,8 @@ impl<T> Field<T> {
     pub(super) fn set(&self, into: &mut T, node: Node) -> Result<(), Reason> {
         match (self, node) {
             (Self::List(_, set), Node::List(items)) => set(into, items),
+            // No list is an empty list, which the reader of its items complains of.
+            (Self::List(_, set), Node::Text(text)) if text.text.is_empty() => set(into, Vec::new()),
             (_, Node::Text(text)) if text.text.is_empty() => return Err(Reason::Empty),
             (Self::Secret(_, set), Node::Text(text)) => set(into, text),
             (_, Node::Text(text)) => return self.set_text(into, &text.text),

@@ -28,6 +28,8 @@ mod raw;
 mod secret;
 mod section;
 mod server;
+#[cfg(test)]
+mod tests;
 
 pub use diff::{Change, diff};
 pub use docs::reference;
@@ -104,6 +106,7 @@ impl Config {
         let root = raw::read(text).map_err(|fault| ConfigError {
             line: fault.at.map(|(line, _)| line),
             column: fault.at.map(|(_, column)| column),
+            hint: fault.hint.map(str::to_owned),
             ..ConfigError::whole(path, fault.reason)
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -177,9 +180,9 @@ impl Reading<'_> {
 
     fn pool(&mut self, name: Text, entries: Entries) {
         let line = name.line;
-        let draft::Read { pool, redis, listen_line } =
+        let draft::Read { pool, is_memcached, listen_line } =
             draft::read(name, entries, &self.sources, &mut self.findings);
-        if !redis {
+        if is_memcached {
             self.memcached.push((pool.name.clone(), line));
         }
         if let Some(listen_line) = listen_line {
@@ -206,7 +209,8 @@ impl Reading<'_> {
         if let Some(&(_, line)) = self.memcached.first() {
             self.findings.whole(Some(line), Reason::Memcached(self.memcached));
         }
-        if self.names.keys().all(|name| name == PROCESS_SECTION) {
+        let only_process = self.names.keys().all(|name| name == PROCESS_SECTION);
+        if only_process && self.findings.is_clean() {
             self.findings.whole(None, Reason::NoPools);
         }
         if self.pools.len() > usize::from(u16::MAX) {

@@ -221,7 +221,7 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         origin: Origin::Shardwise,
         absent: Absent::Value("reject"),
         field: Field::Choice(
-            "an answer to PING",
+            "reject or reply",
             || Ping::ALL.iter().map(|ping| ping.name()).collect(),
             |draft, text| put(&mut draft.pool.ping, Ping::from_name(text)),
         ),
@@ -232,7 +232,7 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         origin: Origin::Shardwise,
         absent: Absent::Value("probe"),
         field: Field::Choice(
-            "a way to readmit",
+            "probe or optimistic",
             || Readmit::ALL.iter().map(|readmit| readmit.name()).collect(),
             |draft, text| put(&mut draft.pool.readmit, Readmit::from_name(text)),
         ),
@@ -251,7 +251,7 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         origin: Origin::Shardwise,
         absent: Absent::Value("signed"),
         field: Field::Choice(
-            "a sign of char",
+            "signed or unsigned",
             || SIGNS.iter().map(|(name, _)| *name).collect(),
             |draft, text| {
                 let sign = SIGNS.iter().find(|(name, _)| *name == text).map(|(_, sign)| *sign);

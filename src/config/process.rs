@@ -80,7 +80,7 @@ pub(super) static KEYS: &[Key<Process>] = &[
         origin: Origin::Shardwise,
         absent: Absent::Value("text"),
         field: Field::Choice(
-            "a log format",
+            "text or json",
             || LogFormat::ALL.iter().map(|format| format.name()).collect(),
             |process, text| match LogFormat::from_name(text) {
                 Some(format) => {

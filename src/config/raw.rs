@@ -54,6 +54,8 @@ pub(super) struct Fault {
     /// Line and column, from 1.
     pub(super) at: Option<(usize, usize)>,
     pub(super) reason: Reason,
+    /// What may have been meant.
+    pub(super) hint: Option<&'static str>,
 }
 
 /// Reads `text`, which must hold one YAML document with a mapping at its top.
@@ -61,29 +63,41 @@ pub(super) fn read(text: &str) -> Result<Entries, Fault> {
     refuse_costly(text)?;
     let mut documents = serde_yaml::Deserializer::from_str(text);
     let Some(document) = documents.next() else {
-        return Err(Fault { at: None, reason: Reason::NoPools });
+        return Err(Fault::whole(Reason::NoPools));
     };
+    let faulty = |error| Fault::of_yaml(error, text);
     let mut kinds = Vec::new();
-    Outline { kinds: &mut kinds, depth: 0 }.deserialize(document).map_err(Fault::from)?;
+    Outline { kinds: &mut kinds, depth: 0 }.deserialize(document).map_err(faulty)?;
     if documents.next().is_some() {
-        return Err(Fault { at: None, reason: Reason::SecondDocument });
+        return Err(Fault::whole(Reason::SecondDocument));
     }
     match kinds.first() {
         Some(Kind::Map) => {}
         Some(Kind::List) => return Err(not_pools("a list")),
         Some(Kind::Text) => return Err(not_pools("a text")),
-        None => return Err(Fault { at: None, reason: Reason::NoPools }),
+        None => return Err(Fault::whole(Reason::NoPools)),
     }
 
     let mut reader = Reader { kinds: kinds.into_iter(), text_left: MOST_TEXT };
-    match reader.deserialize(serde_yaml::Deserializer::from_str(text))? {
+    match reader.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(faulty)? {
         Node::Map(entries) => Ok(entries),
         // The outline has just said that it is a mapping.
         Node::Text(_) | Node::List(_) => Err(not_pools("something else")),
     }
 }
 
+// === impl Node ===
+
 impl Node {
+    /// Where it starts, or the first text in it.
+    pub(super) fn line(&self) -> Option<usize> {
+        match self {
+            Self::Text(text) => Some(text.line),
+            Self::List(items) => items.first().and_then(Self::line),
+            Self::Map(entries) => entries.first().map(|(key, _)| key.line),
+        }
+    }
+
     /// What it is, for errors.
     pub(super) fn kind(&self) -> &'static str {
         match self {
@@ -95,7 +109,7 @@ impl Node {
 }
 
 fn not_pools(found: &'static str) -> Fault {
-    Fault { at: None, reason: Reason::WrongType { want: "a mapping of pools".to_owned(), found } }
+    Fault::whole(Reason::WrongType { want: "a mapping of pools".to_owned(), found })
 }
 
 /// Refuses what would keep the YAML library busy for hours.
@@ -106,7 +120,8 @@ fn refuse_costly(text: &str) -> Result<(), Fault> {
     let mut open = 0_usize;
     for (number, line) in text.lines().enumerate() {
         let refused = |column, why: &str| {
-            Err(Fault { at: Some((number + 1, column)), reason: Reason::Yaml(why.to_owned()) })
+            let reason = Reason::Yaml(why.to_owned());
+            Err(Fault { at: Some((number + 1, column)), reason, hint: None })
         };
         if line.starts_with('%') {
             return refused(1, "directives are not accepted");
@@ -129,16 +144,30 @@ fn refuse_costly(text: &str) -> Result<(), Fault> {
 
 // === impl Fault ===
 
-impl From<serde_yaml::Error> for Fault {
-    fn from(error: serde_yaml::Error) -> Self {
+impl Fault {
+    fn whole(reason: Reason) -> Self {
+        Self { at: None, reason, hint: None }
+    }
+
+    fn of_yaml(error: serde_yaml::Error, text: &str) -> Self {
         let at = error.location().map(|location| (location.line(), location.column()));
         let mut why = error.to_string();
         if let Some((line, column)) = at {
             // It goes to the front; a second place in the same words ("while parsing … at …") stays.
             why = why.replacen(&format!(" at line {line} column {column}"), "", 1);
         }
-        Self { at, reason: Reason::Yaml(why) }
+        let hint = at.and_then(|(line, _)| text.lines().nth(line - 1)).and_then(hint);
+        Self { at, reason: Reason::Yaml(why), hint }
     }
+}
+
+/// The two slips that YAML itself explains badly.
+fn hint(line: &str) -> Option<&'static str> {
+    let indent = line.len() - line.trim_start().len();
+    if line[..indent].contains('\t') {
+        return Some("YAML is indented with spaces, not with tabs");
+    }
+    line.contains(['[', '{']).then_some("a text with brackets needs quotes around it")
 }
 
 /// What a value is, without what is in it.
@@ -353,4 +382,107 @@ fn line_of(error: &str) -> usize {
         .and_then(|(_, place)| place.split_once(' '))
         .and_then(|(line, _)| line.parse().ok())
         .unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str, line: usize) -> Text {
+        Text { text: text.to_owned(), line }
+    }
+
+    fn node(content: &str, line: usize) -> Node {
+        Node::Text(text(content, line))
+    }
+
+    fn refused(yaml: &str) -> (Option<usize>, String) {
+        let fault = read(yaml).expect_err("it must be refused");
+        (fault.at.map(|(line, _)| line), fault.reason.to_string())
+    }
+
+    #[test]
+    fn scalars_are_text_whatever_yaml_takes_them_for() {
+        let yaml = "a:\n  - 0x10\n  - True\n  - '1'\n  - \"\\x41\"\n  - 1_000\n  - ~\n  -\n  - 1e3\n  - -7\n  - .inf\n";
+        let contents = ["0x10", "True", "1", "A", "1_000", "~", "", "1e3", "-7", ".inf"];
+        let items = contents.iter().zip(2..).map(|(content, line)| node(content, line)).collect();
+        assert_eq!(read(yaml), Ok(vec![(text("a", 1), Node::List(items))]));
+    }
+
+    #[test]
+    fn every_text_has_its_line() {
+        let yaml = "\n# comment\na: {b: c,\n  d: e}\n\n\"f\":\n  |-\n   g\n? h\n: [i,\n\n  j]\n";
+        let expected = vec![
+            (text("a", 3), Node::Map(vec![(text("b", 3), node("c", 3)), (text("d", 4), node("e", 4))])),
+            (text("f", 6), node("g", 7)),
+            (text("h", 9), Node::List(vec![node("i", 10), node("j", 12)])),
+        ];
+        assert_eq!(read(yaml), Ok(expected));
+    }
+
+    /// serde_yaml leaves the place out of an error at the first character of the input.
+    #[test]
+    fn the_first_character_has_a_line_too() {
+        assert_eq!(read("a: b"), Ok(vec![(text("a", 1), node("b", 1))]));
+        let path_like = "&k 'x at line 7 column 7: kept at line 7 column 7': {a: *k}";
+        let entries = read(path_like).expect("an alias of a key");
+        assert_eq!(entries[0].0.line, 1);
+        assert_eq!(entries[0].1.line(), Some(1));
+    }
+
+    #[test]
+    fn an_alias_is_where_its_anchor_is() {
+        let yaml = "a:\n  x: &v 1\nb:\n  x: *v\n";
+        let entry = |name: &str, line| (text(name, line), Node::Map(vec![(text("x", line + 1), node("1", 2))]));
+        assert_eq!(read(yaml), Ok(vec![entry("a", 1), entry("b", 3)]));
+    }
+
+    #[test]
+    fn duplicates_are_kept_for_whoever_judges_them() {
+        assert_eq!(read("a: 1\na: 2\n"), Ok(vec![(text("a", 1), node("1", 1)), (text("a", 2), node("2", 2))]));
+    }
+
+    #[test]
+    fn what_is_not_one_mapping_is_refused() {
+        for (yaml, line, why) in [
+            ("", None, "has no pools"),
+            ("# nothing\n", None, "has no pools"),
+            ("- a", None, "must be a mapping of pools, not a list"),
+            ("a", None, "must be a mapping of pools, not a text"),
+            ("a: b\n---\nc: d\n", None, "must contain one YAML document, a second one starts"),
+            ("a: b\n c: d\n", Some(2), "syntax is invalid: mapping values are not allowed in this context"),
+            ("a: *b\n", Some(1), "syntax is invalid: unknown anchor"),
+            ("a:\n  b: !c d\n", Some(2), "syntax is invalid: a.b: tags are not accepted"),
+            ("%YAML 1.1\n---\na: b\n", Some(1), "syntax is invalid: directives are not accepted"),
+        ] {
+            assert_eq!(refused(yaml), (line, why.to_owned()), "{yaml:?}");
+        }
+    }
+
+    #[test]
+    fn what_would_take_too_long_is_refused() {
+        let nested = "syntax is invalid: brackets are nested too deeply".to_owned();
+        assert_eq!(refused(&"[".repeat(100_000)), (Some(1), nested.clone()));
+        assert_eq!(refused(&"{a: ".repeat(100_000)), (Some(1), nested.clone()));
+        assert_eq!(refused(&"[\n".repeat(100_000)), (Some(65), nested));
+        let deep: String = (0..100).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
+        assert_eq!(refused(&deep), (Some(5), "syntax is invalid: a.a.a.a: nested deeper than any setting".to_owned()));
+        assert_eq!(refused("a: &a [*a]"), (Some(1), "syntax is invalid: a[0][0][0][0]: nested deeper than any setting".to_owned()));
+    }
+
+    /// Words with brackets in them, and brackets in quotes, are no nesting.
+    #[test]
+    fn brackets_in_texts_do_not_count() {
+        let yaml: String = (0..1000).map(|n| format!("p{n}: {{a: \"[::1]\", b: '{{', c: x}}\nq{n}: x[{{\n")).collect();
+        assert_eq!(read(&yaml).map(|entries| entries.len()), Ok(2000));
+    }
+
+    #[test]
+    fn aliases_can_not_blow_up_a_small_file() {
+        let list = |item: &str| format!("[{}]", vec![item; 1000].join(","));
+        let many = format!("a: &a {}\nb: &b {}\nc: {}\n", list("x"), list("*a"), list("*b"));
+        assert!(refused(&many).1.contains("more than 500000 values"), "{:?}", refused(&many));
+        let long = format!("a: &a {}\nb: {}\n", "x".repeat(100_000), list("*a"));
+        assert!(refused(&long).1.contains("bytes of text"), "{:?}", refused(&long));
+    }
 }

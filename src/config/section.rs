@@ -1,8 +1,10 @@
 //! Reading one mapping by its table of keys.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::error::{Quoted, Reason};
+use crate::units::Quoted;
+
+use super::error::Reason;
 use super::findings::Findings;
 use super::keys::{Absent, Field, Key};
 use super::raw::{Entries, Node};
@@ -14,9 +16,13 @@ const COMPARED_BYTES: usize = 64;
 /// Thousandths of unlikeness (1 − Jaro-Winkler) up to which a name is taken for a slip.
 const SLIP: u32 = 180;
 
-/// Which keys a section has, and where.
+/// Which keys a section has, on which lines.
 #[derive(Debug, Default)]
-pub(super) struct Given(HashMap<&'static str, usize>);
+pub(super) struct Given {
+    lines: HashMap<&'static str, usize>,
+    /// Those with a value that was refused.
+    refused: HashSet<&'static str>,
+}
 
 /// Reads `entries` into `into`, after setting it to what holds when nothing is given.
 ///
@@ -40,9 +46,10 @@ pub(super) fn read<T>(
             findings.error(name.line, key_path, Reason::Duplicate(first), None);
             continue;
         }
-        given.0.insert(key.name, name.line);
+        given.lines.insert(key.name, name.line);
         let hint = hint(&key.field, &node);
         if let Err(reason) = key.field.set(into, node) {
+            given.refused.insert(key.name);
             findings.error(name.line, key_path, reason, hint);
         }
     }
@@ -79,7 +86,12 @@ pub(super) fn misplaced(name: &str) -> Option<String> {
 impl Given {
     /// Line of the key, if it is given.
     pub(super) fn line(&self, key: &str) -> Option<usize> {
-        self.0.get(key).copied()
+        self.lines.get(key).copied()
+    }
+
+    /// Whether the key is given with a value that was refused, so that another one stands in its place.
+    pub(super) fn is_refused(&self, key: &str) -> bool {
+        self.refused.contains(key)
     }
 }
 
@@ -106,7 +118,7 @@ fn hint<T>(field: &Field<T>, node: &Node) -> Option<String> {
         (Field::List(..), _) => None,
         (_, Node::Text(text)) => match nearest(&text.text, field.choices().into_iter()) {
             Some((choice, true)) if choice != text.text => Some(format!("did you mean '{choice}'?")),
-            _ if field.is_choice() => Some(format!("use one of {}", field.choices().join(", "))),
+            _ if field.choices().len() > 2 => Some(format!("use one of {}", field.choices().join(", "))),
             _ => None,
         },
         // Brackets are the reason why a text is taken for something else.

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 
-use crate::units::{Endpoint, whole_number};
+use crate::units::{Endpoint, Quoted, whole_number};
 
-use super::error::{Quoted, Reason, ServerError};
+use super::error::{Reason, ServerError};
 use super::findings::Findings;
 use super::length_first;
 use super::raw::{Node, Text};
@@ -85,8 +85,7 @@ fn entry(item: Node, path: &str, line: usize, findings: &mut Findings) -> Option
     let (line, reason) = match item {
         Node::Text(entry) if !entry.text.is_empty() => return Some(entry),
         Node::Text(entry) => (entry.line, Reason::Empty),
-        other => {
-            (line, Reason::WrongType { want: "HOST:PORT:WEIGHT [NAME]".to_owned(), found: other.kind() })
+        other => { (other.line().unwrap_or(line), Reason::WrongType { want: "HOST:PORT:WEIGHT [NAME]".to_owned(), found: other.kind() })
         }
     };
     findings.error(line, path, reason, None);

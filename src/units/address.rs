@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use super::whole_number;
+use super::{Quoted, whole_number};
 
 /// Bytes that the path of a unix socket must stay below: the kernel's `sun_path` with its closing NUL.
 pub const UNIX_PATH_BYTES: usize = 108;
@@ -163,13 +163,13 @@ impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPort => f.write_str("has no port"),
-            Self::Port(text) => write!(f, "has an invalid port {text:?}, must be 1…65535"),
-            Self::Host(text) => write!(f, "has an invalid host {text:?}, must be a name or an address"),
+            Self::Port(text) => write!(f, "has an invalid port {}, must be 1…65535", Quoted(text)),
+            Self::Host(text) => write!(f, "has an invalid host {}, must be a name or an address", Quoted(text)),
             Self::PathLength(bytes) => {
                 write!(f, "has a path of {bytes} bytes, must be less than {UNIX_PATH_BYTES}")
             }
             Self::PathNul => f.write_str("has a path with a NUL in it"),
-            Self::Mode(text) => write!(f, "has invalid permissions {text:?}, must be octal up to 0777"),
+            Self::Mode(text) => write!(f, "has invalid permissions {}, must be octal up to 0777", Quoted(text)),
         }
     }
 }

@@ -2,10 +2,12 @@
 
 mod address;
 pub mod duration;
+mod quoted;
 mod secret;
 pub mod size;
 
 pub use address::{AddressError, Endpoint, Listen, UNIX_PATH_BYTES};
+pub use quoted::Quoted;
 pub use secret::Secret;
 
 /// A number as twemproxy writes them: decimal digits only, so no sign, no `0x`, no `_`, no unit.
