@@ -265,6 +265,7 @@ mod process {
                     return false;
                 }
                 assert!(Instant::now() < limit, "not ready after {PATIENCE:?}");
+                #[allow(clippy::disallowed_methods)] // the pause of a bounded poll
                 std::thread::sleep(Duration::from_millis(5));
             }
             true

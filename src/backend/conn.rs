@@ -147,8 +147,14 @@ impl Conn {
 
     /// Takes it apart: tickets of requests that may have been executed, and the requests that never left.
     pub(super) fn dismantle(&self) -> (Vec<Ticket>, Pipe) {
-        let mut touched: Vec<Ticket> =
-            self.reader.borrow_mut().streaming.take().and_then(|streaming| streaming.ticket).into_iter().collect();
+        let mut touched: Vec<Ticket> = self
+            .reader
+            .borrow_mut()
+            .streaming
+            .take()
+            .and_then(|streaming| streaming.ticket)
+            .into_iter()
+            .collect();
         let mut pipe = self.pipe.take();
         touched.extend(pipe.take_touched());
         self.shared.show_queues(&pipe);
@@ -184,11 +190,7 @@ impl Conn {
         self.abort(cause);
     }
 
-    fn poll_serve(
-        self: &Rc<Self>,
-        cx: &mut Context<'_>,
-        timer: &mut Option<Pin<Box<Sleep>>>,
-    ) -> Poll<Ended> {
+    fn poll_serve(self: &Rc<Self>, cx: &mut Context<'_>, timer: &mut Option<Pin<Box<Sleep>>>) -> Poll<Ended> {
         self.remember_driver(cx);
         if self.blocked.get() && self.stream.borrow().poll_write_ready(cx).is_ready() {
             self.blocked.set(false);
@@ -270,7 +272,11 @@ impl Conn {
         buffer.advance(at);
         if let Some(len) = reader.scanner.bulk_len()
             && len > STREAM_THRESHOLD
-            && self.pipe.borrow().head().is_some_and(|head| head.ticket.as_ref().is_none_or(Ticket::begin_stream))
+            && self
+                .pipe
+                .borrow()
+                .head()
+                .is_some_and(|head| head.ticket.as_ref().is_none_or(Ticket::begin_stream))
         {
             let ticket = self.take_head()?;
             reader.scanner = ReplyScanner::default();

@@ -129,7 +129,9 @@ pub fn cause_of(error: &io::Error) -> Cause {
     match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Cause::Refused,
         io::ErrorKind::TimedOut => Cause::ConnectTimeout,
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => Cause::Reset,
+        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => {
+            Cause::Reset
+        }
         io::ErrorKind::WriteZero => Cause::Reset,
         _ => Cause::Unreachable,
     }

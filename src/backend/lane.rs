@@ -154,7 +154,9 @@ impl Lane {
     /// One attempt to connect; requests that waited for it are in the new connection's pipe.
     async fn establish(self: &Rc<Self>) -> Result<Rc<Conn>, ConnectError> {
         let settings = &self.shared.settings;
-        let limit = settings.timeout.map_or(settings.connect_timeout, |timeout| timeout.min(settings.connect_timeout));
+        let limit = settings
+            .timeout
+            .map_or(settings.connect_timeout, |timeout| timeout.min(settings.connect_timeout));
         let stream = tokio::select! {
             connected = connect(settings, limit) => connected?,
             () = self.until_closed() => return Err(ConnectError { cause: Cause::Shutdown, detail: "closed".into() }),

@@ -10,13 +10,13 @@
 //! serves, and reconnects; requests only append to the pipe and mark the connection for the end of the turn.
 
 mod backoff;
-mod connect;
 mod conn;
+mod connect;
 mod lane;
 mod pipe;
 mod server;
 
 pub use conn::Conn;
-pub use lane::{Lane, Fenced};
+pub use lane::{Fenced, Lane};
 pub use pipe::Request;
 pub use server::{Server, Settings};

@@ -59,7 +59,12 @@ impl Pipe {
         }
         let len = self.out.len() - before;
         self.appended += len as u64;
-        self.fifo.push_back(InFlight { ticket: Some(ticket), end: self.appended, len: len as u32, since: now });
+        self.fifo.push_back(InFlight {
+            ticket: Some(ticket),
+            end: self.appended,
+            len: len as u32,
+            since: now,
+        });
         len
     }
 
@@ -74,8 +79,11 @@ impl Pipe {
     pub fn after_write(&mut self, now: impl FnOnce() -> Instant) {
         let before = self.sent;
         let written = self.written();
-        self.sent =
-            if self.out.is_empty() { self.fifo.len() } else { self.fifo.partition_point(|one| one.end <= written) };
+        self.sent = if self.out.is_empty() {
+            self.fifo.len()
+        } else {
+            self.fifo.partition_point(|one| one.end <= written)
+        };
         if self.delayed && self.sent > before {
             let now = now();
             self.fifo.range_mut(before..self.sent).for_each(|one| one.since = now);
@@ -209,7 +217,12 @@ mod tests {
 
     impl Bench {
         fn new() -> Self {
-            Self { pipe: Pipe::default(), pool: BufferPool::default(), settled: Rc::default(), now: Instant::now() }
+            Self {
+                pipe: Pipe::default(),
+                pool: BufferPool::default(),
+                settled: Rc::default(),
+                now: Instant::now(),
+            }
         }
 
         fn push(&mut self, part: u32, request: &[u8]) {

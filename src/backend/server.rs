@@ -103,7 +103,7 @@ impl Shared {
     pub(super) fn failed(&self) {
         let stats = &self.stats;
         if stats.failed_attempts.value() == 0 {
-            stats.failing_since.set(crate::stats::unix_micros());
+            stats.failing_since.set(unix_micros());
         }
         stats.failed_attempts.add(1);
         if stats.failed_attempts.value() >= u64::from(self.settings.failure_limit) {
@@ -117,7 +117,7 @@ impl Shared {
         if self.stats.failed_attempts.value() != 0 {
             self.stats.failed_attempts.set(0);
             self.stats.failing_since.set(0);
-            self.stats.last_success.set(crate::stats::unix_micros());
+            self.stats.last_success.set(unix_micros());
         }
     }
 }
@@ -162,4 +162,10 @@ impl Shared {
             tracing::info!(server = %self.label, ?cause, "server connection lost");
         }
     }
+}
+
+/// Now, in microseconds since 1970, as timestamps are kept.
+fn unix_micros() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as u64)
 }

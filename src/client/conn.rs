@@ -12,7 +12,9 @@ use super::session::{Session, Verdict};
 use crate::dispatch::{Payload, Pool};
 use crate::exchange::{Flush, Inbox, Outbox, Recipient, Written};
 use crate::net::Stream;
-use crate::resp::{ArgSpan, Args, Limits, ProtocolError, RequestScanner, Scanned, inline_to_array};
+use crate::resp::{
+    ArgSpan, Args, ErrorReply, Limits, ProtocolError, RequestScanner, Scanned, inline_to_array,
+};
 
 /// A client of a pool.
 pub struct ClientConn {
@@ -106,6 +108,14 @@ impl ClientConn {
         })
     }
 
+    /// Tells a client that there is no room for it. Best effort, as in Redis: one that does not read it finds its
+    /// connection closed.
+    pub fn refuse(stream: &Stream) {
+        let mut text = Vec::new();
+        ErrorReply::max_clients().encode(&mut text);
+        let _ = stream.try_write_vectored(&[io::IoSlice::new(&text)]);
+    }
+
     /// Serves the client until its connection is over.
     pub async fn run(self: Rc<Self>) -> Closed {
         let recipient: Rc<dyn Recipient> = self.clone();
@@ -177,7 +187,11 @@ impl ClientConn {
 
     /// Over when nothing is due any more; until then the flush wakes the task.
     fn poll_delivered(&self, closed: Closed) -> Poll<Closed> {
-        if self.outbox.pending() == 0 && self.outbox.unsent() == 0 { Poll::Ready(closed) } else { Poll::Pending }
+        if self.outbox.pending() == 0 && self.outbox.unsent() == 0 {
+            Poll::Ready(closed)
+        } else {
+            Poll::Pending
+        }
     }
 
     /// One read, and every request that it completes.
@@ -296,7 +310,9 @@ impl ClientConn {
     ) -> Verdict {
         let mut spans = Vec::new();
         match RequestScanner::default().scan(array, &mut spans, limits) {
-            Ok(Scanned::Array(_)) => session.handle(Args::new(array, &spans), Payload::Scratch, self, recipient),
+            Ok(Scanned::Array(_)) => {
+                session.handle(Args::new(array, &spans), Payload::Scratch, self, recipient)
+            }
             Ok(_) => Verdict::Done,
             Err(error) => self.protocol_error(error, recipient),
         }

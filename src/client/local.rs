@@ -11,37 +11,38 @@ pub(super) const REDIS_VERSION: &str = "7.0.15";
 /// The parameters that redis-benchmark and others ask for. A proxy saves nothing itself.
 const PARAMETERS: [(&str, &str); 2] = [("save", ""), ("appendonly", "no")];
 
-pub(super) fn ok(out: &mut Vec<u8>) {
-    encode::simple(out, "OK");
+/// An answer has been written, or an error is the answer.
+pub(super) type Answer = Result<(), ErrorReply>;
+
+pub(super) fn simple(text: &str, out: &mut Vec<u8>) -> Answer {
+    encode::simple(out, text);
+    Ok(())
 }
 
-pub(super) fn reset(out: &mut Vec<u8>) {
-    encode::simple(out, "RESET");
+pub(super) fn bulk(bytes: &[u8], out: &mut Vec<u8>) -> Answer {
+    encode::bulk(out, bytes);
+    Ok(())
 }
 
-pub(super) fn ping(args: Args<'_>, pool: &config::Pool, out: &mut Vec<u8>) -> Result<(), ErrorReply> {
+pub(super) fn ping(args: Args<'_>, pool: &config::Pool, out: &mut Vec<u8>) -> Answer {
     match (pool.ping, args.get(1), args.len()) {
         (Ping::Reject, ..) => Err(ErrorReply::ping_rejected(&pool.name)),
-        (Ping::Reply, None, _) => Ok(encode::simple(out, "PONG")),
-        (Ping::Reply, Some(message), 2) => Ok(encode::bulk(out, message)),
+        (Ping::Reply, None, _) => simple("PONG", out),
+        (Ping::Reply, Some(message), 2) => bulk(message, out),
         (Ping::Reply, ..) => Err(ErrorReply::wrong_arity("ping")),
     }
 }
 
-pub(super) fn echo(args: Args<'_>, out: &mut Vec<u8>) {
-    encode::bulk(out, args.get(1).unwrap_or_default());
-}
-
 /// Only the pool's own database can be selected: its server connections are shared.
-pub(super) fn select(args: Args<'_>, pool: &config::Pool, out: &mut Vec<u8>) -> Result<(), ErrorReply> {
+pub(super) fn select(args: Args<'_>, pool: &config::Pool, out: &mut Vec<u8>) -> Answer {
     match args.get(1).and_then(integer) {
         None => Err(ErrorReply::not_an_integer()),
-        Some(db) if db == i64::from(pool.redis_db) => Ok(ok(out)),
+        Some(db) if db == i64::from(pool.redis_db) => simple("OK", out),
         Some(_) => Err(ErrorReply::db_out_of_range(pool.redis_db)),
     }
 }
 
-pub(super) fn config_get(args: Args<'_>, out: &mut Vec<u8>) {
+pub(super) fn config_get(args: Args<'_>, out: &mut Vec<u8>) -> Answer {
     let asked = |name: &str| args.iter_from(2).any(|pattern| CommandTable::glob(pattern, name.as_bytes()));
     let found: Vec<_> = PARAMETERS.iter().filter(|(name, _)| asked(name)).collect();
     encode::array(out, found.len() * 2);
@@ -49,6 +50,7 @@ pub(super) fn config_get(args: Args<'_>, out: &mut Vec<u8>) {
         encode::bulk(out, name.as_bytes());
         encode::bulk(out, value.as_bytes());
     }
+    Ok(())
 }
 
 pub(super) fn client(
@@ -57,7 +59,7 @@ pub(super) fn client(
     session: &mut Session,
     id: u64,
     out: &mut Vec<u8>,
-) -> Result<(), ErrorReply> {
+) -> Answer {
     match query {
         ClientQuery::Id => encode::integer(out, id as i64),
         ClientQuery::GetName => match &session.name {
@@ -66,18 +68,18 @@ pub(super) fn client(
         },
         ClientQuery::SetName => {
             set_name(session, args.get(2).unwrap_or_default())?;
-            ok(out);
+            encode::simple(out, "OK");
         }
         ClientQuery::SetInfo => {
             set_info(args)?;
-            ok(out);
+            encode::simple(out, "OK");
         }
     }
     Ok(())
 }
 
 /// An empty name takes the name away, as in Redis.
-pub(super) fn set_name(session: &mut Session, name: &[u8]) -> Result<(), ErrorReply> {
+pub(super) fn set_name(session: &mut Session, name: &[u8]) -> Answer {
     if !name.iter().all(u8::is_ascii_graphic) {
         return Err(ErrorReply::client_name());
     }
@@ -86,9 +88,10 @@ pub(super) fn set_name(session: &mut Session, name: &[u8]) -> Result<(), ErrorRe
 }
 
 /// CLIENT SETINFO LIB-NAME | LIB-VER value: checked as Redis does.
-fn set_info(args: Args<'_>) -> Result<(), ErrorReply> {
+fn set_info(args: Args<'_>) -> Answer {
     let (attribute, value) = (args.get(2).unwrap_or_default(), args.get(3).unwrap_or_default());
-    let name = ["lib-name", "lib-ver"].into_iter().find(|name| attribute.eq_ignore_ascii_case(name.as_bytes()));
+    let name =
+        ["lib-name", "lib-ver"].into_iter().find(|name| attribute.eq_ignore_ascii_case(name.as_bytes()));
     match name {
         None => Err(ErrorReply::setinfo_option(attribute)),
         Some(name) if !value.iter().all(u8::is_ascii_graphic) => Err(ErrorReply::setinfo_value(name)),
@@ -101,7 +104,7 @@ pub(super) fn command(
     args: Args<'_>,
     table: &CommandTable,
     out: &mut Vec<u8>,
-) -> Result<(), ErrorReply> {
+) -> Answer {
     match query {
         CommandQuery::All => all(table, out),
         CommandQuery::Count => encode::integer(out, table.commands().count() as i64),
@@ -131,10 +134,11 @@ pub(super) fn command(
     Ok(())
 }
 
-pub(super) fn help(table: &CommandTable, ix: CommandIx, out: &mut Vec<u8>) {
+pub(super) fn help(table: &CommandTable, ix: CommandIx, out: &mut Vec<u8>) -> Answer {
     let lines = table.help(ix);
     encode::array(out, lines.len());
     lines.iter().for_each(|line| encode::simple(out, line));
+    Ok(())
 }
 
 /// A decimal number as Redis takes it from a client.

@@ -98,23 +98,23 @@ impl Session {
         let mut verdict = Verdict::Done;
         let mut reply = Vec::new();
         let result = match local {
-            Local::Auth => self.auth(args, config).map(|()| local::ok(&mut reply)),
+            Local::Auth => self.auth(args, config).and_then(|()| local::simple("OK", &mut reply)),
             Local::Hello => hello::hello(self, args, config, client.id(), &mut reply),
             Local::Quit => {
                 verdict = Verdict::Close(Closed::Quit);
-                Ok(local::ok(&mut reply))
+                local::simple("OK", &mut reply)
             }
             Local::Reset => {
                 *self = Self::new(config);
-                Ok(local::reset(&mut reply))
+                local::simple("RESET", &mut reply)
             }
             Local::Ping => local::ping(args, config, &mut reply),
-            Local::Echo => Ok(local::echo(args, &mut reply)),
+            Local::Echo => local::bulk(args.get(1).unwrap_or_default(), &mut reply),
             Local::Select => local::select(args, config, &mut reply),
-            Local::ConfigGet => Ok(local::config_get(args, &mut reply)),
+            Local::ConfigGet => local::config_get(args, &mut reply),
             Local::Client(query) => local::client(query, args, self, client.id(), &mut reply),
             Local::Command(query) => local::command(query, args, pool.table, &mut reply),
-            Local::Help => Ok(local::help(pool.table, call.ix, &mut reply)),
+            Local::Help => local::help(pool.table, call.ix, &mut reply),
         };
         if let Err(error) = result {
             return refuse(error, pool, recipient);

@@ -2,9 +2,9 @@
 
 use crate::resp::{Args, ErrorReply};
 
-use super::keys::{KeyError, KeyRule, Keys};
+use super::keys::{KeyError, Keys};
 use super::options;
-use super::row::{Handling, Row, Why};
+use super::row::{Handling, Row, Unless, Why};
 use super::table::CommandIx;
 
 /// A request whose command is known and whose number of arguments is right.
@@ -33,10 +33,13 @@ pub enum CallError<'a> {
 
 impl Call<'_> {
     /// What to do with the call, its arguments considered: XREAD with BLOCK is refused, without it isn't.
+    #[inline]
     pub fn handling(&self) -> Handling {
-        match self.row.rule {
-            KeyRule::Streams if options::has_block(self.args) => Handling::Unsupported(Why::Blocking),
-            _ => self.row.handling,
+        match self.row.unless {
+            Unless::Never => self.row.handling,
+            Unless::Block if options::has_block(self.args) => Handling::Unsupported(Why::Blocking),
+            Unless::Database if options::has_database(self.args) => Handling::Unsupported(Why::Databases),
+            Unless::Block | Unless::Database => self.row.handling,
         }
     }
 
@@ -44,6 +47,7 @@ impl Call<'_> {
     ///
     /// An error means that the arguments contradict themselves, and that a server would answer the call with an error
     /// of its own wording whatever it holds; so any server may be asked for it.
+    #[inline]
     pub fn keys(&self) -> Result<Keys, KeyError> {
         self.row.rule.find(self.row, self.args)
     }

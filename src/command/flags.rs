@@ -21,6 +21,7 @@ macro_rules! bits {
             pub const NONE: $name = $name(0);
 
             /// The set of these bits.
+            #[allow(dead_code)] // categories are put together with `with`
             pub(super) const fn of(bits: $repr) -> $name {
                 $name(bits)
             }

@@ -4,7 +4,7 @@
 
 use crate::resp::{Args, ErrorReply};
 
-use super::call::{Call, CallError};
+use super::call::Call;
 use super::flags::{Categories, Flags};
 use super::glob;
 use super::keys::KeyRule;

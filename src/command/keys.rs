@@ -85,6 +85,7 @@ impl Keys {
         self.head.count == 0
     }
 
+    #[inline]
     /// The only key, if there is just one.
     pub fn single(&self) -> Option<usize> {
         (self.len() == 1).then_some(self.head.first as usize)
@@ -202,12 +203,19 @@ impl KeyRule {
     }
 
     /// The keys of a call of `row`.
+    #[inline]
     pub(super) fn find(self, row: &Row, args: Args<'_>) -> Result<Keys, KeyError> {
         match self {
             KeyRule::One(at) if usize::from(at) < args.len() => Ok(Keys::one(at.into())),
             KeyRule::One(_) => Err(KeyError::Missing),
             KeyRule::None => Ok(Keys::NONE),
-            KeyRule::Specs => by_specs(row, args),
+            _ => self.find_several(row, args),
+        }
+    }
+
+    fn find_several(self, row: &Row, args: Args<'_>) -> Result<Keys, KeyError> {
+        match self {
+            KeyRule::None | KeyRule::One(_) | KeyRule::Specs => by_specs(row, args),
             KeyRule::Sort => options::sort_keys(args),
             KeyRule::GeoStore(from) => options::geo_store_keys(args, from.into()),
             KeyRule::Streams => options::stream_keys(args),

@@ -27,7 +27,7 @@ pub use info::{CommandInfo, GetKeysError, KeyRange};
 pub use keys::{KeyError, KeyIter, Keys};
 pub use row::{
     ClientQuery, CommandQuery, Group, Handling, Local, Origin, ReplyPolicy, RequestPolicy, Row, SplitKind,
-    Why,
+    Unless, Why,
 };
 pub use spec::{BeginSearch, FindKeys, KeySpec};
 pub use table::{CommandIx, CommandTable};

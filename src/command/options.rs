@@ -43,6 +43,11 @@ pub(super) fn has_block(args: Args<'_>) -> bool {
     stream_options(args).block
 }
 
+/// Whether `COPY source destination [DB database] [REPLACE]` names a database.
+pub(super) fn has_database(args: Args<'_>) -> bool {
+    args.iter_from(3).any(|arg| is_word(arg, "DB"))
+}
+
 /// `MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password | AUTH2 user password] [KEYS key …]`
 pub(super) fn migrate_keys(args: Args<'_>) -> Result<Keys, KeyError> {
     let key = args.get(3).ok_or(KeyError::Missing)?;

@@ -27,8 +27,10 @@ pub struct Row {
     pub origin: Origin,
     /// How its keys are really found: derived from `keys`, unless options need a rule of their own.
     pub(super) rule: KeyRule,
-    /// What shardwise does with it, as far as that doesn't depend on the arguments ([`Call::handling`](super::Call::handling)).
+    /// What shardwise does with it, but for the calls that `unless` names ([`Call::handling`](super::Call::handling)).
     pub(super) handling: Handling,
+    /// Which of its calls are refused.
+    pub unless: Unless,
     /// ACL categories instead of the group's own.
     pub(super) categories: Option<Categories>,
 }
@@ -145,6 +147,17 @@ pub enum Why {
     Internal,
 }
 
+/// Calls of a supported command that aren't supported: their arguments tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unless {
+    /// All are.
+    Never,
+    /// XREAD and XREADGROUP with BLOCK: [`Why::Blocking`].
+    Block,
+    /// COPY with DB: [`Why::Databases`].
+    Database,
+}
+
 /// Redis's groups of commands; each has a file of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
@@ -249,6 +262,7 @@ pub(super) const fn row(
         origin: Origin::Redis70,
         rule: KeyRule::of(keys),
         handling,
+        unless: Unless::Never,
         categories: None,
     }
 }
@@ -280,13 +294,19 @@ impl Row {
         Self { rule, ..self }
     }
 
+    pub(super) const fn unless(self, unless: Unless) -> Self {
+        Self { unless, ..self }
+    }
+
     pub(super) const fn acl(self, categories: Categories) -> Self {
         Self { categories: Some(categories), ..self }
     }
 
-    /// Whether it may change a key: refused in a pool with `read_only: true`.
+    /// Whether it may change a key: refused in a pool with `read_only: true`. So may scripts, which Redis doesn't call
+    /// writes because it looks at each command that they run.
     pub const fn is_write(&self) -> bool {
-        self.flags.contains(Flags::WRITE)
+        let is_sent = matches!(self.handling, Handling::Keyed | Handling::Split(_));
+        self.flags.contains(Flags::WRITE) || is_sent && !self.flags.contains(Flags::READONLY)
     }
 
     /// What shardwise does with the command, unless arguments (BLOCK) make it something else: for documentation.

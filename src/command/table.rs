@@ -82,12 +82,12 @@ impl CommandTable {
     #[inline]
     pub(super) fn find<'a>(&'a self, args: Args<'a>) -> Result<CommandIx, CallError<'a>> {
         let ix = self.names.find(&self.entries, args.name()).ok_or(CallError::UnknownCommand(args))?;
-        match args.get(1) {
-            Some(word) if self.entries[usize::from(ix)].subs > 0 => {
-                self.find_sub(ix, word).map(CommandIx).ok_or(CallError::UnknownSubcommand(args))
-            }
-            _ => Ok(CommandIx(ix)),
+        if self.entries[usize::from(ix)].subs > 0
+            && let Some(word) = args.get(1)
+        {
+            return self.find_sub(ix, word).map(CommandIx).ok_or(CallError::UnknownSubcommand(args));
         }
+        Ok(CommandIx(ix))
     }
 
     pub(super) fn entry(&self, ix: CommandIx) -> &Entry {
@@ -138,8 +138,10 @@ struct NameIndex {
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
-    /// [`fold`] of the name.
-    folded: u64,
+    /// [`head`] of the name.
+    head: u64,
+    /// Bit 5 of each byte of `head` that is a letter: what its two cases differ in.
+    letters: u64,
     /// Length of the name; 0: the slot is free.
     len: u16,
     ix: u16,
@@ -148,7 +150,10 @@ struct Slot {
 /// Four times as many as there are commands, so that nearly every search ends at its first slot.
 const SLOTS: usize = 1024;
 
-const FREE: Slot = Slot { folded: 0, len: 0, ix: 0 };
+const FREE: Slot = Slot { head: 0, letters: 0, len: 0, ix: 0 };
+
+/// Bytes of a name that [`head`] holds.
+const HEAD: usize = 8;
 
 // === impl NameIndex ===
 
@@ -158,28 +163,28 @@ impl NameIndex {
         let names = entries.iter().enumerate().filter(|(_, entry)| !entry.is_sub);
         for (ix, entry) in names {
             let name = entry.row.name.as_bytes();
-            let folded = fold(name);
-            let at = probes(folded, name.len())
-                .find(|at| slots[*at].len == 0)
-                .expect("there are more slots than commands");
-            let ix = u16::try_from(ix).expect("there are a few hundred commands");
-            slots[at] = Slot { folded, len: name.len() as u16, ix };
+            let slot = Slot {
+                head: head(name),
+                letters: letters(head(name)),
+                len: u16::try_from(name.len()).expect("a name has a few dozen bytes"),
+                ix: u16::try_from(ix).expect("there are a few hundred commands"),
+            };
+            let free = probes(slot.head, name.len()).find(|at| slots[*at].len == 0);
+            slots[free.expect("there are more slots than commands")] = slot;
         }
         NameIndex { slots }
     }
 
     #[inline]
     fn find(&self, entries: &[Entry], name: &[u8]) -> Option<u16> {
-        let folded = fold(name);
-        for at in probes(folded, name.len()) {
+        let head = head(name);
+        for at in probes(head, name.len()) {
             let slot = &self.slots[at];
             if slot.len == 0 {
                 return None;
             }
-            if slot.folded == folded
-                && usize::from(slot.len) == name.len()
-                && entries[usize::from(slot.ix)].row.name.as_bytes().eq_ignore_ascii_case(name)
-            {
+            let is_same_head = head | slot.letters == slot.head && usize::from(slot.len) == name.len();
+            if is_same_head && has_tail(entries[usize::from(slot.ix)].row.name, name) {
                 return Some(slot.ix);
             }
         }
@@ -189,35 +194,47 @@ impl NameIndex {
 
 /// The slots in which a name may be, in order.
 #[inline]
-fn probes(folded: u64, len: usize) -> impl Iterator<Item = usize> {
-    // Fibonacci hashing: the upper bits of the product depend on all bits of the name.
+fn probes(head: u64, len: usize) -> impl Iterator<Item = usize> {
+    // Both cases of a letter must lead to the same slot. Other bytes that become alike do no harm.
+    let folded = head | u64::from_le_bytes([0x20; 8]);
+    // Fibonacci hashing: the upper bits of the product depend on all bits of the factor.
     let hash = (folded ^ ((len as u64) << 56)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let first = (hash >> (64 - SLOTS.trailing_zeros())) as usize;
-    (0..SLOTS).map(move |step| (first + step) % SLOTS)
+    (first..first + SLOTS).map(|at| at % SLOTS)
 }
 
-/// Up to eight bytes of the name with upper and lower case alike. (Some other bytes become alike, too; so it finds
-/// candidates only.)
+/// Up to eight bytes of the name. Names of the same length up to eight are equal if their heads are.
 #[inline]
-fn fold(name: &[u8]) -> u64 {
-    const LOWER: u64 = 0x2020_2020_2020_2020;
-    let bytes = if let Some(head) = name.first_chunk::<8>() {
-        u64::from_le_bytes(*head)
-    } else if let (Some(head), Some(tail)) = (name.first_chunk::<4>(), name.last_chunk::<4>()) {
-        u64::from(u32::from_le_bytes(*head)) | u64::from(u32::from_le_bytes(*tail)) << 32
-    } else {
-        name.iter().fold(0, |bytes, byte| bytes << 8 | u64::from(*byte))
-    };
-    bytes | LOWER
+fn head(name: &[u8]) -> u64 {
+    match name {
+        _ if let Some(head) = name.first_chunk::<HEAD>() => u64::from_le_bytes(*head),
+        _ if let (Some(head), Some(tail)) = (name.first_chunk::<4>(), name.last_chunk::<4>()) => {
+            u64::from(u32::from_le_bytes(*head)) | u64::from(u32::from_le_bytes(*tail)) << 32
+        }
+        [a, b, c] => u64::from_le_bytes([*a, *b, *c, 0, 0, 0, 0, 0]),
+        [a, b] => u64::from_le_bytes([*a, *b, 0, 0, 0, 0, 0, 0]),
+        [a] => (*a).into(),
+        _ => 0,
+    }
+}
+
+fn letters(head: u64) -> u64 {
+    u64::from_le_bytes(head.to_le_bytes().map(|byte| if byte.is_ascii_alphabetic() { 0x20 } else { 0 }))
+}
+
+/// Whether two names of the same length are alike behind their heads.
+#[inline]
+fn has_tail(known: &str, name: &[u8]) -> bool {
+    match name.get(HEAD..) {
+        Some(tail) => known.as_bytes()[HEAD..].eq_ignore_ascii_case(tail),
+        None => true,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::resp::ArgSpan;
 
-    use super::super::flags::KeyFlags;
-    use super::super::keys::KeyRule;
-    use super::super::spec::{BeginSearch, KeySpec};
     use super::*;
 
     fn find(name: &[u8]) -> Option<&'static str> {
@@ -265,69 +282,12 @@ mod tests {
         let mut steps = Vec::new();
         for entry in table.entries.iter().filter(|entry| !entry.is_sub) {
             let name = entry.row.name.as_bytes();
-            let at = probes(fold(name), name.len()).position(|at| {
+            let at = probes(head(name), name.len()).position(|at| {
                 let slot = &table.names.slots[at];
                 slot.len > 0 && table.entries[usize::from(slot.ix)].row.name == entry.row.name
             });
             steps.push(at.expect("each name has a slot"));
         }
         assert!(steps.iter().all(|step| *step < 4), "{steps:?}");
-    }
-
-    /// [`Keys`](super::super::Keys) holds two runs. What the specs say of more than two places must have a rule of its own.
-    #[test]
-    fn specs_alone_never_give_more_than_two_runs() {
-        for (_, row) in CommandTable::builtin().rows() {
-            if row.rule == KeyRule::Specs {
-                assert!(row.keys.len() <= 2, "{}", row.name);
-                let vague = |spec: &KeySpec| {
-                    spec.begin == BeginSearch::Unknown || spec.flags.contains(KeyFlags::INCOMPLETE)
-                };
-                assert!(!row.keys.iter().any(vague), "{}", row.name);
-            }
-        }
-    }
-
-    #[test]
-    fn split_commands_are_those_that_redis_would_send_to_several_servers() {
-        use super::super::row::{Handling, ReplyPolicy, RequestPolicy, SplitKind};
-        for (_, row) in CommandTable::builtin().rows() {
-            let reply = match row.handling {
-                Handling::Split(SplitKind::Concat) => ReplyPolicy::Default,
-                Handling::Split(SplitKind::AllOk) => ReplyPolicy::AllSucceeded,
-                Handling::Split(SplitKind::Sum) => ReplyPolicy::AggSum,
-                _ => continue,
-            };
-            assert_eq!((row.request, row.reply), (RequestPolicy::MultiShard, reply), "{}", row.name);
-        }
-    }
-
-    /// A command that may block and isn't refused would hold up everybody behind it.
-    #[test]
-    fn commands_that_may_block_are_refused_or_looked_at() {
-        use super::super::flags::Flags;
-        use super::super::row::Handling;
-        for (_, row) in CommandTable::builtin().rows() {
-            if row.flags.contains(Flags::BLOCKING) && row.rule != KeyRule::Streams {
-                assert!(matches!(row.handling, Handling::Unsupported(_)), "{}", row.name);
-            }
-        }
-    }
-
-    /// Commands that change what a connection means, or go where no key leads, must not reach a shared connection.
-    #[test]
-    fn what_is_sent_to_servers_has_keys_or_is_listed_here() {
-        use super::super::row::Handling;
-        let keyless = CommandTable::builtin().rows().filter_map(|(_, row)| match row.handling {
-            Handling::AnyServer => Some(row.name),
-            Handling::Keyed | Handling::Split(_) => {
-                assert_ne!(row.rule, KeyRule::None, "{} has no keys to be routed by", row.name);
-                None
-            }
-            _ => None,
-        });
-        let expected =
-            ["object", "object|help", "lolwut", "time", "xgroup", "xgroup|help", "xinfo", "xinfo|help"];
-        assert_eq!(keyless.collect::<Vec<_>>(), expected);
     }
 }

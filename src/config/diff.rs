@@ -264,7 +264,9 @@ mod tests {
         assert!(Change::ServerAdded { pool: pool.clone(), server: server.clone() }.moves_keys());
         // A named server keeps its keys wherever it moves.
         assert!(!Change::ServerMoved { pool, server }.moves_keys());
-        assert!(Change::Process("threads").needs_restart() && !Change::Process("drain_timeout").needs_restart());
+        assert!(
+            Change::Process("threads").needs_restart() && !Change::Process("drain_timeout").needs_restart()
+        );
         assert_eq!(Change::Process("threads").to_string(), "shardwise.threads changed (needs a restart)");
     }
 }

@@ -14,6 +14,8 @@ use std::collections::HashMap;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use crate::units::Endpoint;
+
 mod diff;
 mod docs;
 mod draft;
@@ -142,7 +144,7 @@ struct Reading<'a> {
     /// Line of each top-level key.
     names: HashMap<String, usize>,
     /// Who listens where, and the line that says so.
-    listens: HashMap<crate::units::Endpoint, (String, usize)>,
+    listens: HashMap<Endpoint, (String, usize)>,
 }
 
 // === impl Reading ===

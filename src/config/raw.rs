@@ -123,7 +123,8 @@ fn refuse_costly(text: &str) -> Result<(), Fault> {
             let reason = Reason::Yaml(why.to_owned());
             Err(Fault { at: Some((number + 1, column)), reason, hint: None })
         };
-        if line.starts_with('%') {
+        // A lone carriage return ends a line, too.
+        if line.split('\r').any(|part| part.starts_with('%')) {
             return refused(1, "directives are not accepted");
         }
         let mut before = ' ';
@@ -156,18 +157,20 @@ impl Fault {
             // It goes to the front; a second place in the same words ("while parsing … at …") stays.
             why = why.replacen(&format!(" at line {line} column {column}"), "", 1);
         }
-        let hint = at.and_then(|(line, _)| text.lines().nth(line - 1)).and_then(hint);
+        let line = at.and_then(|(line, _)| text.lines().nth(line.saturating_sub(1)));
+        let hint = line.and_then(|line| hint(line, &why));
         Self { at, reason: Reason::Yaml(why), hint }
     }
 }
 
 /// The two slips that YAML itself explains badly.
-fn hint(line: &str) -> Option<&'static str> {
+fn hint(line: &str, why: &str) -> Option<&'static str> {
     let indent = line.len() - line.trim_start().len();
     if line[..indent].contains('\t') {
         return Some("YAML is indented with spaces, not with tabs");
     }
-    line.contains(['[', '{']).then_some("a text with brackets needs quotes around it")
+    let in_brackets = why.starts_with("did not find") && line.contains(['[', '{']);
+    in_brackets.then_some("a text with brackets needs quotes around it")
 }
 
 /// What a value is, without what is in it.
@@ -433,13 +436,17 @@ mod tests {
     #[test]
     fn an_alias_is_where_its_anchor_is() {
         let yaml = "a:\n  x: &v 1\nb:\n  x: *v\n";
-        let entry = |name: &str, line| (text(name, line), Node::Map(vec![(text("x", line + 1), node("1", 2))]));
+        let entry =
+            |name: &str, line| (text(name, line), Node::Map(vec![(text("x", line + 1), node("1", 2))]));
         assert_eq!(read(yaml), Ok(vec![entry("a", 1), entry("b", 3)]));
     }
 
     #[test]
     fn duplicates_are_kept_for_whoever_judges_them() {
-        assert_eq!(read("a: 1\na: 2\n"), Ok(vec![(text("a", 1), node("1", 1)), (text("a", 2), node("2", 2))]));
+        assert_eq!(
+            read("a: 1\na: 2\n"),
+            Ok(vec![(text("a", 1), node("1", 1)), (text("a", 2), node("2", 2))])
+        );
     }
 
     #[test]
@@ -466,14 +473,21 @@ mod tests {
         assert_eq!(refused(&"{a: ".repeat(100_000)), (Some(1), nested.clone()));
         assert_eq!(refused(&"[\n".repeat(100_000)), (Some(65), nested));
         let deep: String = (0..100).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
-        assert_eq!(refused(&deep), (Some(5), "syntax is invalid: a.a.a.a: nested deeper than any setting".to_owned()));
-        assert_eq!(refused("a: &a [*a]"), (Some(1), "syntax is invalid: a[0][0][0][0]: nested deeper than any setting".to_owned()));
+        assert_eq!(
+            refused(&deep),
+            (Some(5), "syntax is invalid: a.a.a.a: nested deeper than any setting".to_owned())
+        );
+        assert_eq!(
+            refused("a: &a [*a]"),
+            (Some(1), "syntax is invalid: a[0][0][0]: nested deeper than any setting".to_owned())
+        );
     }
 
     /// Words with brackets in them, and brackets in quotes, are no nesting.
     #[test]
     fn brackets_in_texts_do_not_count() {
-        let yaml: String = (0..1000).map(|n| format!("p{n}: {{a: \"[::1]\", b: '{{', c: x}}\nq{n}: x[{{\n")).collect();
+        let yaml: String =
+            (0..1000).map(|n| format!("p{n}: {{a: \"[::1]\", b: '{{', c: x}}\nq{n}: x[{{\n")).collect();
         assert_eq!(read(&yaml).map(|entries| entries.len()), Ok(2000));
     }
 

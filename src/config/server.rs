@@ -85,8 +85,10 @@ fn entry(item: Node, path: &str, line: usize, findings: &mut Findings) -> Option
     let (line, reason) = match item {
         Node::Text(entry) if !entry.text.is_empty() => return Some(entry),
         Node::Text(entry) => (entry.line, Reason::Empty),
-        other => { (other.line().unwrap_or(line), Reason::WrongType { want: "HOST:PORT:WEIGHT [NAME]".to_owned(), found: other.kind() })
-        }
+        other => (
+            other.line().unwrap_or(line),
+            Reason::WrongType { want: "HOST:PORT:WEIGHT [NAME]".to_owned(), found: other.kind() },
+        ),
     };
     findings.error(line, path, reason, None);
     None

@@ -38,7 +38,10 @@ enum Expects {
     /// The rest of a status or error line.
     Line,
     /// A bulk's body and CRLF, up to `end`; `top`: the bulk is the reply itself, not an element.
-    Body { end: usize, top: bool },
+    Body {
+        end: usize,
+        top: bool,
+    },
 }
 
 impl Default for ReplyScanner {

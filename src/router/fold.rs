@@ -63,7 +63,9 @@ fn concat(order: &[u16], parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Resul
     for part in order {
         let part = usize::from(*part);
         let rest = rests.get_mut(part).ok_or(FoldError::Unexpected(part))?;
-        let Ok(Some(len)) = ReplyScanner::default().scan(rest) else { return Err(FoldError::Unexpected(part)) };
+        let Ok(Some(len)) = ReplyScanner::default().scan(rest) else {
+            return Err(FoldError::Unexpected(part));
+        };
         let (element, after) = rest.split_at(len);
         out.extend_from_slice(element);
         *rest = after;
@@ -118,11 +120,17 @@ mod tests {
     fn a_failed_part_fails_the_whole() {
         let concat = Fold::Concat { order: vec![0, 1] };
         assert_eq!(merge(&concat, &[b"*1\r\n$-1\r\n", b"-ERR x\r\n"]), Err(FoldError::ErrorReply(1)));
-        assert_eq!(merge(&concat, &[b"*2\r\n$-1\r\n$-1\r\n", b"*1\r\n$-1\r\n"]), Err(FoldError::Unexpected(0)));
+        assert_eq!(
+            merge(&concat, &[b"*2\r\n$-1\r\n$-1\r\n", b"*1\r\n$-1\r\n"]),
+            Err(FoldError::Unexpected(0))
+        );
         assert_eq!(merge(&concat, &[b"*1\r\n$-1\r\n", b":1\r\n"]), Err(FoldError::Unexpected(1)));
         assert_eq!(merge(&Fold::Sum, &[b":1\r\n", b"-OOM\r\n"]), Err(FoldError::ErrorReply(1)));
         assert_eq!(merge(&Fold::Sum, &[b":1\r\n", b"+OK\r\n"]), Err(FoldError::Unexpected(1)));
-        assert_eq!(merge(&Fold::Sum, &[b":9223372036854775807\r\n", b":1\r\n"]), Err(FoldError::Unexpected(1)));
+        assert_eq!(
+            merge(&Fold::Sum, &[b":9223372036854775807\r\n", b":1\r\n"]),
+            Err(FoldError::Unexpected(1))
+        );
         assert_eq!(merge(&Fold::AllOk, &[b"+OK\r\n", b":1\r\n"]), Err(FoldError::Unexpected(1)));
     }
 }

@@ -85,11 +85,7 @@ fn keyed(call: &Call<'_>, topology: &Topology, draw: &Draw) -> Plan {
 fn together(args: Args<'_>, keys: Keys, topology: &Topology, draw: &Draw) -> Plan {
     let mut groups = keys.iter().map(|key| topology.group(argument(args, key), draw));
     let first = groups.next().flatten();
-    if groups.all(|group| group == first) {
-        one(first, topology)
-    } else {
-        Plan::Refuse(Refusal::CrossServer)
-    }
+    if groups.all(|group| group == first) { one(first, topology) } else { Plan::Refuse(Refusal::CrossServer) }
 }
 
 fn split(call: &Call<'_>, kind: SplitKind, topology: &Topology, draw: &Draw) -> Plan {
@@ -97,7 +93,7 @@ fn split(call: &Call<'_>, kind: SplitKind, topology: &Topology, draw: &Draw) -> 
     if let Some(key) = keys.single() {
         return one(topology.group(argument(call.args, key), draw), topology);
     }
-    if (call.args.len() - 1) % kind.arguments_per_key() != 0 {
+    if !(call.args.len() - 1).is_multiple_of(kind.arguments_per_key()) {
         return Plan::Refuse(Refusal::Unpaired(call.row.name));
     }
     let mut groups: Vec<Group> = Vec::new();

@@ -137,12 +137,6 @@ impl WorkerStats {
     }
 }
 
-/// Now, in microseconds since 1970, as timestamps are kept.
-pub fn unix_micros() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_micros() as u64)
-}
-
 block! {
     /// What control counts for one pool.
     PoolHealthBlock {

@@ -164,12 +164,16 @@ impl fmt::Display for AddressError {
         match self {
             Self::NoPort => f.write_str("has no port"),
             Self::Port(text) => write!(f, "has an invalid port {}, must be 1…65535", Quoted(text)),
-            Self::Host(text) => write!(f, "has an invalid host {}, must be a name or an address", Quoted(text)),
+            Self::Host(text) => {
+                write!(f, "has an invalid host {}, must be a name or an address", Quoted(text))
+            }
             Self::PathLength(bytes) => {
                 write!(f, "has a path of {bytes} bytes, must be less than {UNIX_PATH_BYTES}")
             }
             Self::PathNul => f.write_str("has a path with a NUL in it"),
-            Self::Mode(text) => write!(f, "has invalid permissions {}, must be octal up to 0777", Quoted(text)),
+            Self::Mode(text) => {
+                write!(f, "has invalid permissions {}, must be octal up to 0777", Quoted(text))
+            }
         }
     }
 }

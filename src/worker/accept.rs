@@ -12,7 +12,6 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use super::world::World;
 use crate::client::ClientConn;
 use crate::net::{AcceptTrouble, AfterFailure, Listener, Peer, Stream};
-use crate::resp::ErrorReply;
 use crate::topology::PoolIx;
 
 /// A listener on this thread's runtime.
@@ -86,11 +85,7 @@ fn welcome(world: &Rc<World>, ix: PoolIx, stream: Stream) {
     let Some(id) = world.census.enter(ix.index()) else {
         pool.stats.client_refused.add(1);
         pool.stats.client_total.add(1);
-        let mut text = Vec::new();
-        ErrorReply::max_clients().encode(&mut text);
-        // Best effort, as in Redis: a client that does not read it finds the connection closed.
-        let _ = stream.try_write_vectored(&[io::IoSlice::new(&text)]);
-        return;
+        return ClientConn::refuse(&stream);
     };
     let client = ClientConn::new(stream, id, Rc::clone(pool));
     if world.is_draining() {

@@ -71,9 +71,12 @@ pub fn spawn(
     let servers = generations.borrow().config.pools.iter().map(|pool| pool.servers.len()).collect::<Vec<_>>();
     let stats = Arc::new(WorkerStats::new(servers));
     let (orders, incoming) = mpsc::unbounded_channel();
-    let seed = world::Seed { index, generations, notices, census, stats: Arc::clone(&stats), orders: incoming };
+    let seed =
+        world::Seed { index, generations, notices, census, stats: Arc::clone(&stats), orders: incoming };
     // The runtime is made here, so that what is wrong with it is an error of the start.
     let runtime = tokio::runtime::Builder::new_current_thread();
-    let thread = std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || world::run(runtime, seed))?;
+    let thread = std::thread::Builder::new()
+        .name(format!("worker-{index}"))
+        .spawn(move || world::run(runtime, seed))?;
     Ok(Worker { index, orders, stats, thread })
 }

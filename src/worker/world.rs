@@ -57,7 +57,9 @@ enum Phase {
 pub(super) fn run(mut builder: Builder, seed: Seed) {
     let runtime = match builder.enable_all().build_local(LocalOptions::default()) {
         Ok(runtime) => runtime,
-        Err(error) => return tracing::error!(%error, worker = seed.index, "cannot start the worker's runtime"),
+        Err(error) => {
+            return tracing::error!(%error, worker = seed.index, "cannot start the worker's runtime");
+        }
     };
     runtime.block_on(live(seed));
 }
@@ -183,7 +185,7 @@ fn pool(seed: &Seed, turn: &Rc<Turn>, generation: &Generation, ix: PoolIx) -> Po
         servers.collect(),
         Arc::clone(&cells.pool),
         Rc::clone(turn),
-        Draw::seeded(std::process::id() as u64 ^ (seed.index as u64) << 32 ^ crate::stats::unix_micros()),
+        Draw::seeded(u64::from(std::process::id()) << 16 ^ seed.index as u64),
     );
     if config.preconnect {
         pool.preconnect();

@@ -1,1 +1,223 @@
-//! To come.
+//! `docs/commands.md` is what the table says. `UPDATE_DOCS=1 cargo test --test commands` writes it anew.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use shardwise::command::{
+    BeginSearch, CommandIx, CommandTable, FindKeys, Group, Handling, KeyFlags, KeySpec, Origin, Row,
+    SplitKind, Unless,
+};
+
+const GROUPS: &[(Group, &str)] = &[
+    (Group::String, "Strings"),
+    (Group::Bitmap, "Bitmaps"),
+    (Group::Hash, "Hashes"),
+    (Group::List, "Lists"),
+    (Group::Set, "Sets"),
+    (Group::SortedSet, "Sorted sets"),
+    (Group::Stream, "Streams"),
+    (Group::Geo, "Geo sets"),
+    (Group::HyperLogLog, "HyperLogLogs"),
+    (Group::Generic, "Keys of any type"),
+    (Group::Scripting, "Scripts and functions"),
+    (Group::Connection, "The connection"),
+    (Group::Server, "Servers"),
+    (Group::Transactions, "Transactions"),
+    (Group::PubSub, "Publish/subscribe"),
+    (Group::Cluster, "Redis Cluster"),
+];
+
+const INTRODUCTION: &str = "\
+<!-- Generated from the command table by `UPDATE_DOCS=1 cargo test --test commands`. Don't edit. -->
+# Commands
+
+What shardwise does with each command of Redis 7.0 and Valkey. The rows below are the table that the program itself works
+with; a test compares it with live servers.
+
+## How a command is handled
+
+- **One key**: goes to the server that owns the key. Its reply comes back unchanged.
+- **Keys together**: goes to a server as a whole, so all its keys must belong to the same server; else the answer is
+  `-CROSSSLOT …`, and nothing was done. A pool's `hash_tag` is the way to keep keys together. Without a key (`EVAL` with 0
+  keys), any server will do.
+- **Split**: cut into one part for each server concerned, and the replies made into one. For the client it is one
+  command; for the servers it isn't, see below.
+- **Any server**: has no key, and every server gives the same answer or an equally good one. It goes to the first live
+  server in the order of the names, always the same one while that lives.
+- **shardwise**: answered by the proxy itself.
+- **Not supported**: answered with an error as below.
+
+A call with contradictory arguments (a number of keys that is no number, a stream without an id) goes to any server, which
+answers it with the error that a client of Redis expects. A wrong number of arguments is answered by shardwise in Redis's words.
+
+## Order
+
+Replies come in the order of the requests, always. Requests of one client for *the same* server are also executed in
+their order. Between *different* servers only the order of replies is promised: when a client sends `SET a 1` and `SET b 2`
+without waiting in between, and their keys live on different servers, `b` may be set first. A client that needs one
+before the other waits for the reply.
+
+## Split commands
+
+`MGET` gives its values in the order of the keys. `DEL`, `UNLINK`, `EXISTS` and `TOUCH` give the sum of what the servers
+counted. `MSET` is OK if all servers say so. Keys named twice count twice where Redis counts them twice.
+
+A split command isn't atomic across servers: another client can see, or change, what one server has done before the next
+one has. If any part fails, the answer is an error as a whole, never a value or a count that leaves keys out; the other
+parts may have been executed by then, so after a failed `MSET` or `DEL` some keys may have changed.
+
+`MSETNX` is never split: it would have to undo what other servers did.
+
+## SORT with BY and GET
+
+Only the key that is sorted and the destination behind `STORE` decide where `SORT` goes, and they must live together. The
+names of other keys that `BY` and `GET` patterns build from the elements are known to the server alone; it looks for them in its
+own data, and takes those that live elsewhere for absent. Use patterns only with keys that a hash tag keeps on one server.
+
+## Commands of which some calls are supported
+
+Whether `XREAD` and `XREADGROUP` block is decided by their arguments: without `BLOCK` they are supported. So is `COPY` without
+`DB`.
+
+## What is not supported
+
+The answer is an error in its place among the replies; the connection lives, and what was sent behind it is answered. It
+begins like that of a Redis that doesn't know the command, so that clients do without it, and then says what is missing:
+
+```
+-ERR unknown command 'MULTI', shardwise does not support transactions
+```
+
+`COMMAND`, `COMMAND INFO` and the like tell only what is supported.
+
+## The tables
+
+Keys are counted as arguments: 1 is the one behind the command's name. What follows the name of a sub-command is argument 2.
+";
+
+#[test]
+fn commands_md_is_what_the_table_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/commands.md");
+    let expected = document(CommandTable::builtin());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::create_dir_all(path.parent().expect("it has a folder")).expect("the folder is writable");
+        std::fs::write(&path, &expected).expect("the file is writable");
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == expected, "docs/commands.md is out of date: UPDATE_DOCS=1 cargo test --test commands");
+}
+
+fn document(table: &CommandTable) -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for (group, title) in GROUPS {
+        write!(text, "\n### {title}\n\n| Command | Handling | Keys | Note |\n|---|---|---|---|\n").unwrap();
+        for (ix, row) in table.rows().filter(|(ix, _)| table.group(*ix) == *group) {
+            if let Some(name) = listed_as(table, ix, row) {
+                let (handling, keys, note) = (handling(row), keys(row.keys), note(row));
+                writeln!(text, "| {name} | {handling} | {keys} | {note} |").unwrap();
+            }
+        }
+    }
+    text
+}
+
+/// The name under which a row is listed. A container is listed only if nothing of it is supported, and its sub-commands
+/// only if something is.
+fn listed_as(table: &CommandTable, ix: CommandIx, row: &Row) -> Option<String> {
+    let name = row.name.replace('|', " ").to_uppercase();
+    let container = row.name.split('|').next().expect("a name has a first part");
+    let container = table.command_named(container.as_bytes());
+    match (row.name.contains('|'), !row.subs.is_empty()) {
+        (true, _) => container.map(|_| name),
+        (false, false) => Some(name),
+        (false, true) if row.name == "command" => Some(name),
+        (false, true) => (table.command_named(row.name.as_bytes()) != Some(ix)).then(|| format!("{name} …")),
+    }
+}
+
+fn handling(row: &Row) -> String {
+    match row.usual_handling() {
+        Handling::Keyed if has_one_key(row.keys) => "one key".to_owned(),
+        Handling::Keyed => "keys together".to_owned(),
+        Handling::Split(SplitKind::Concat) => "split: values in order".to_owned(),
+        Handling::Split(SplitKind::AllOk) => "split: OK if all are".to_owned(),
+        Handling::Split(SplitKind::Sum) => "split: sum".to_owned(),
+        Handling::AnyServer => "any server".to_owned(),
+        Handling::Local(_) => "shardwise".to_owned(),
+        Handling::Unsupported(why) => format!("not supported: {}", why.phrase()),
+    }
+}
+
+fn has_one_key(specs: &[KeySpec]) -> bool {
+    matches!(specs, [KeySpec { begin: BeginSearch::Index(_), find: FindKeys::Range { last: 0, .. }, .. }])
+}
+
+fn keys(specs: &[KeySpec]) -> String {
+    let mut text = String::new();
+    for spec in specs.iter().filter(|spec| !spec.flags.contains(KeyFlags::NOT_KEY)) {
+        let Some(place) = place(spec) else { continue };
+        let goes_on = matches!((spec.begin, spec.find), (BeginSearch::Index(_), FindKeys::Range { .. }));
+        let between = if text.is_empty() {
+            ""
+        } else if goes_on {
+            ", "
+        } else {
+            "; "
+        };
+        text = text + between + &place;
+    }
+    text
+}
+
+fn place(spec: &KeySpec) -> Option<String> {
+    let find = match spec.find {
+        FindKeys::Range { last, step, limit } => (last, step, limit),
+        FindKeys::KeyNum { number, first, step } => {
+            let BeginSearch::Index(at) = spec.begin else { return None };
+            let series = series((at + first).into(), -1, step.into());
+            return Some(format!("{series} (as many as argument {} says)", at + number));
+        }
+        FindKeys::Unknown => return None,
+    };
+    Some(match (spec.begin, find) {
+        (BeginSearch::Index(at), (last, step, _)) => series(at.into(), last.into(), step.into()),
+        (BeginSearch::Keyword { word, .. }, (0, ..)) => format!("behind `{word}`"),
+        (BeginSearch::Keyword { word, .. }, (_, _, 2)) => format!("first half behind `{word}`"),
+        (BeginSearch::Keyword { word, .. }, _) => format!("all behind `{word}`"),
+        (BeginSearch::Unknown, _) => return None,
+    })
+}
+
+/// `1`, or `1, 2`, or `1, 3, …`.
+fn series(first: usize, last: isize, step: usize) -> String {
+    match usize::try_from(last) {
+        Ok(last) => {
+            (first..=first + last).step_by(step).map(|at| at.to_string()).collect::<Vec<_>>().join(", ")
+        }
+        Err(_) => format!("{first}, {}, …", first + step),
+    }
+}
+
+fn note(row: &Row) -> String {
+    let own = match row.name {
+        "sort" => "the destination behind `STORE`, too; `BY` and `GET`: see above",
+        "sort_ro" => "`BY` and `GET`: see above",
+        "georadius" | "georadiusbymember" => {
+            "if there are several destinations, the last one counts, as in Redis"
+        }
+        "pfmerge" => "without sources: the destination alone",
+        "ping" => "if the pool says `ping: reply`; else refused as an unknown command",
+        "select" => "only the database that the pool uses",
+        "config|get" => "the parameters that tools ask for",
+        "evalsha" | "evalsha_ro" => "a script is known to the servers where `EVAL` has run it",
+        "time" => "the clock of that server",
+        _ => "",
+    };
+    let unless = match row.unless {
+        Unless::Never => "",
+        Unless::Block => "not supported with `BLOCK`",
+        Unless::Database => "not supported with `DB`",
+    };
+    let origin = if row.origin == Origin::Valkey { "not in Redis 7.0" } else { "" };
+    [own, unless, origin].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
+}

@@ -59,6 +59,7 @@ impl Server {
                     assert!(Instant::now() < deadline, "{} does not listen: {error}", binary.display())
                 }
             }
+            #[allow(clippy::disallowed_methods)] // the pause of a bounded poll
             std::thread::sleep(Duration::from_millis(5));
         };
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket takes a timeout");

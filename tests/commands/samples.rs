@@ -11,12 +11,42 @@ pub struct Sample {
     pub keys: Vec<usize>,
 }
 
+/// What keys and values of a sample are called.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Names {
+    /// Names that tell their place.
+    Plain,
+    /// Often the words of options.
+    Nasty,
+}
+
+/// Words that mean something as options.
+pub const OPTIONS: &[&str] = &[
+    "STORE",
+    "storedist",
+    "STREAMS",
+    "BLOCK",
+    "COUNT",
+    "GROUP",
+    "NOACK",
+    "KEYS",
+    "AUTH",
+    "AUTH2",
+    "BY",
+    "GET",
+    "LIMIT",
+    "DB",
+];
+
 /// Random numbers, the same in every run.
 pub struct Dice(u64);
 
 impl Dice {
-    pub fn new(seed: u64) -> Dice {
-        Dice(seed.wrapping_mul(2).wrapping_add(1))
+    /// The dice of one command in one test, whatever the order in which a server names its commands.
+    pub fn for_command(name: &str, test: u64) -> Dice {
+        // FNV-1a, and a bit that keeps the state from being 0.
+        let fnv = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        Dice(name.bytes().fold(0xcbf2_9ce4_8422_2325 ^ test, fnv) | 1)
     }
 
     /// Less than `sides`.
@@ -45,11 +75,11 @@ pub fn documented(docs: &Value) -> Vec<(String, Vec<Value>)> {
 }
 
 /// A random call of `name` that its argument specs allow.
-pub fn sample(name: &str, specs: &[Value], dice: &mut Dice) -> Sample {
+pub fn sample(name: &str, specs: &[Value], names: Names, dice: &mut Dice) -> Sample {
     let args = name.split('|').map(str::to_uppercase).collect();
     // Lists that belong together (keys and ids of XREAD) must be of equal length, so all lists of a sample are.
     let repeats = 1 + dice.roll(3);
-    let mut draft = Draft { sample: Sample { args, keys: Vec::new() }, numkeys: None, repeats, dice };
+    let mut draft = Draft { sample: Sample { args, keys: Vec::new() }, numkeys: None, repeats, names, dice };
     draft.all(specs);
     if let Some(at) = draft.numkeys {
         let counted = draft.sample.keys.iter().filter(|key| **key > at).count();
@@ -63,6 +93,7 @@ struct Draft<'a> {
     /// Where the number of keys is to be filled in.
     numkeys: Option<usize>,
     repeats: usize,
+    names: Names,
     dice: &'a mut Dice,
 }
 
@@ -99,15 +130,23 @@ impl Draft<'_> {
             }
             "key" => {
                 self.sample.keys.push(at);
-                self.sample.args.push(format!("key:{at}"));
+                self.name("key");
             }
             "integer" if spec.field("name").map(Value::text) == Some("numkeys") => {
                 self.numkeys = Some(at);
                 self.sample.args.push(String::new());
             }
             "integer" | "double" | "unix-time" => self.sample.args.push(format!("{}", 1 + self.dice.roll(9))),
-            "string" | "pattern" => self.sample.args.push(format!("text:{at}")),
+            "string" | "pattern" => self.name("text"),
             other => panic!("unexpected type of argument: {other}"),
         }
+    }
+
+    fn name(&mut self, kind: &str) {
+        let name = match self.names {
+            Names::Nasty if self.dice.roll(2) == 0 => OPTIONS[self.dice.roll(OPTIONS.len())].to_owned(),
+            _ => format!("{kind}:{}", self.sample.args.len()),
+        };
+        self.sample.args.push(name);
     }
 }

@@ -14,5 +14,8 @@ fn the_reference_is_current() {
         std::fs::write(&path, &reference).expect("docs/configuration.md can be written");
     }
     let written = std::fs::read_to_string(&path).expect("docs/configuration.md is there");
-    assert!(written == reference, "docs/configuration.md is out of date: UPDATE_DOCS=1 cargo test --test conf");
+    assert!(
+        written == reference,
+        "docs/configuration.md is out of date: UPDATE_DOCS=1 cargo test --test conf"
+    );
 }

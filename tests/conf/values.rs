@@ -30,7 +30,8 @@ fn warnings(text: &str) -> Vec<String> {
 
 #[test]
 fn what_is_not_given_is_as_with_twemproxy() {
-    let config = accepted("alpha:\n  listen: 127.0.0.1:22121\n  redis: true\n  servers:\n   - 127.0.0.1:6379:1\n");
+    let config =
+        accepted("alpha:\n  listen: 127.0.0.1:22121\n  redis: true\n  servers:\n   - 127.0.0.1:6379:1\n");
     let pool = &config.pools[0];
     assert_eq!((pool.name.as_str(), pool.servers.len()), ("alpha", 1));
     assert_eq!(pool.hash.algorithm, Algorithm::Fnv1a_64);
@@ -53,7 +54,9 @@ fn what_is_not_given_is_as_with_twemproxy() {
 
 #[test]
 fn zeros_mean_what_they_mean_to_twemproxy() {
-    let pool = pool("timeout: 0, client_connections: 0, server_failure_limit: 0, server_retry_timeout: 0, backlog: 0");
+    let pool = pool(
+        "timeout: 0, client_connections: 0, server_failure_limit: 0, server_retry_timeout: 0, backlog: 0",
+    );
     assert_eq!((pool.timeout, pool.client_connections, pool.backlog), (None, None, 0));
     assert_eq!(pool.server_failure_limit.get(), 1);
     assert_eq!(pool.server_retry_timeout, Duration::ZERO);
@@ -61,7 +64,9 @@ fn zeros_mean_what_they_mean_to_twemproxy() {
 
 #[test]
 fn keys_of_ours_have_units() {
-    let given = pool("connect_timeout: 250, out_soft: 64kb, out_hard: 2MiB, max_bulk: 1000k, ping: reply, hash: xxh3-64");
+    let given = pool(
+        "connect_timeout: 250, out_soft: 64kb, out_hard: 2MiB, max_bulk: 1000k, ping: reply, hash: xxh3-64",
+    );
     assert_eq!(given.connect_timeout, Duration::from_millis(250));
     assert_eq!((given.out_soft, given.out_hard, given.max_bulk), (64 << 10, 2 << 20, 1_000_000));
     assert_eq!((given.ping, given.hash.algorithm), (Ping::Reply, Algorithm::Xxh3_64));
@@ -110,7 +115,8 @@ fn passwords_come_from_the_text_or_from_the_environment() {
 fn no_error_repeats_a_password() {
     for value in ["s3cret${", "s3cret${NONE}", "[s3cret]", "{s3cret: s3cret}"] {
         let text = format!("a: {{listen: /a, redis: true, servers: [h:1:1], redis_auth: {value}}}");
-        let told = parse(&text).map(|config| format!("{config:?}")).unwrap_or_else(|errors| errors.to_string());
+        let told =
+            parse(&text).map(|config| format!("{config:?}")).unwrap_or_else(|errors| errors.to_string());
         assert!(!told.contains("s3cret"), "{told}");
     }
     let shown = format!("{:?}", pool("redis_auth: s3cret"));
@@ -146,7 +152,8 @@ fn a_password_file_is_looked_for_beside_the_configuration() {
 fn load_reads_the_file_and_what_it_names() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (file, secret) = (folder.path().join("a.yml"), folder.path().join("secret"));
-    std::fs::write(&file, "a: {listen: /a, redis: true, servers: [h:1:1], redis_auth_file: secret}").expect("written");
+    std::fs::write(&file, "a: {listen: /a, redis: true, servers: [h:1:1], redis_auth_file: secret}")
+        .expect("written");
     std::fs::write(&secret, "pw\n").expect("written");
     for (mode, warnings) in [(0o600, 0), (0o640, 1), (0o604, 1)] {
         std::fs::set_permissions(&secret, PermissionsExt::from_mode(mode)).expect("chmod");
@@ -177,9 +184,15 @@ fn what_is_likely_not_meant_gets_a_word() {
         ("listen: 127.0.0.1:1, servers: [h:1:1], hash: crc32", None),
         ("listen: 127.0.0.1:1, servers: [h:1:1, h:2:1], hash: crc32, distribution: modula", None),
         ("listen: 127.0.0.1:1, servers: [h:1:1, h:2:1], hash: crc32a", None),
-        ("listen: 127.0.0.1:1, servers: [h:1:1, h:2:1], distribution: random", Some("a.distribution: random")),
+        (
+            "listen: 127.0.0.1:1, servers: [h:1:1, h:2:1], distribution: random",
+            Some("a.distribution: random"),
+        ),
         ("listen: 127.0.0.1:1, servers: [h:1:1], distribution: random", None),
-        ("listen: 127.0.0.1:1, servers: [h:1:1], hash: md5, hash_char: unsigned", Some("a.hash_char: has no effect")),
+        (
+            "listen: 127.0.0.1:1, servers: [h:1:1], hash: md5, hash_char: unsigned",
+            Some("a.hash_char: has no effect"),
+        ),
         ("listen: 127.0.0.1:1, servers: [h:1:1], hash_char: unsigned", None),
         ("listen: 0.0.0.0:1, servers: [h:1:1]", Some("a.listen: listens on all addresses")),
         ("listen: \"[::]:1\", servers: [h:1:1]", Some("a.listen: listens on all addresses")),

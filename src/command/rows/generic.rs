@@ -4,7 +4,8 @@ use super::words::*;
 
 /// Every command of the group.
 pub const ROWS: &[Row] = &[
-    row("copy", -3, WRITE | DENYOOM, &[one(1, RO | ACCESS), one(2, OW | UPDATE)], Keyed),
+    row("copy", -3, WRITE | DENYOOM, &[one(1, RO | ACCESS), one(2, OW | UPDATE)], Keyed)
+        .unless(Unless::Database),
     row("del", -2, WRITE, &[all_from(1, RM | DELETE)], Split(Sum))
         .request(RequestPolicy::MultiShard)
         .reply(ReplyPolicy::AggSum),

@@ -52,6 +52,104 @@ mod words {
     pub(super) use super::super::row::Local::*;
     pub(super) use super::super::row::SplitKind::*;
     pub(super) use super::super::row::Why::*;
-    pub(super) use super::super::row::{ReplyPolicy, RequestPolicy, Row, row};
+    pub(super) use super::super::row::{ReplyPolicy, RequestPolicy, Row, Unless, row};
     pub(super) use super::super::spec::*;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flags::{Flags, KeyFlags};
+    use super::super::keys::KeyRule;
+    use super::super::row::{Handling, ReplyPolicy, RequestPolicy, SplitKind, Unless};
+    use super::super::spec::{BeginSearch, KeySpec};
+    use super::*;
+
+    fn rows() -> impl Iterator<Item = &'static Row> {
+        SECTIONS.iter().flat_map(|(_, rows)| *rows).flat_map(|row| std::iter::once(row).chain(row.subs))
+    }
+
+    /// `Keys` holds two runs. What the specs say of more than two places must have a rule of its own.
+    #[test]
+    fn specs_alone_never_give_more_than_two_runs() {
+        for row in rows() {
+            if row.rule == KeyRule::Specs {
+                assert!(row.keys.len() <= 2, "{}", row.name);
+                let vague = |spec: &KeySpec| {
+                    spec.begin == BeginSearch::Unknown || spec.flags.contains(KeyFlags::INCOMPLETE)
+                };
+                assert!(!row.keys.iter().any(vague), "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn split_commands_are_those_that_redis_would_send_to_several_servers() {
+        for row in rows() {
+            let reply = match row.handling {
+                Handling::Split(SplitKind::Concat) => ReplyPolicy::Default,
+                Handling::Split(SplitKind::AllOk) => ReplyPolicy::AllSucceeded,
+                Handling::Split(SplitKind::Sum) => ReplyPolicy::AggSum,
+                _ => continue,
+            };
+            assert_eq!((row.request, row.reply), (RequestPolicy::MultiShard, reply), "{}", row.name);
+        }
+    }
+
+    /// A command that may block and isn't refused would hold up everybody behind it.
+    #[test]
+    fn commands_that_may_block_are_refused_or_looked_at() {
+        for row in rows() {
+            if row.flags.contains(Flags::BLOCKING) && row.unless != Unless::Block {
+                assert!(matches!(row.handling, Handling::Unsupported(_)), "{}", row.name);
+            }
+        }
+    }
+
+    /// Commands that change what a connection means, or go where no key leads, must not reach a shared connection.
+    #[test]
+    fn what_is_sent_to_servers_has_keys_or_is_listed_here() {
+        let keyless = rows().filter_map(|row| match row.handling {
+            Handling::AnyServer => Some(row.name),
+            Handling::Keyed | Handling::Split(_) => {
+                assert_ne!(row.rule, KeyRule::None, "{} has no keys to be routed by", row.name);
+                None
+            }
+            _ => None,
+        });
+        let expected =
+            ["object", "object|help", "lolwut", "time", "xgroup", "xgroup|help", "xinfo", "xinfo|help"];
+        assert_eq!(keyless.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn scripts_count_as_writes_unless_they_are_declared_as_reading() {
+        let names = |wanted: fn(&Row) -> bool| {
+            rows().filter(move |row| wanted(row)).map(|row| row.name).collect::<Vec<_>>()
+        };
+        let unmarked = names(|row| row.is_write() && !row.flags.contains(Flags::WRITE));
+        assert_eq!(unmarked, ["eval", "evalsha", "fcall"]);
+        let read = names(|row| !row.is_write() && row.name.ends_with("_ro"));
+        assert_eq!(
+            read,
+            [
+                "bitfield_ro",
+                "sort_ro",
+                "georadius_ro",
+                "georadiusbymember_ro",
+                "eval_ro",
+                "evalsha_ro",
+                "fcall_ro"
+            ]
+        );
+    }
+
+    #[test]
+    fn subcommands_carry_the_name_of_their_container() {
+        for container in SECTIONS.iter().flat_map(|(_, rows)| *rows) {
+            for sub in container.subs {
+                assert_eq!(sub.name.split_once('|').map(|(name, _)| name), Some(container.name));
+                assert!(sub.subs.is_empty(), "{}", sub.name);
+            }
+        }
+    }
 }

@@ -27,9 +27,11 @@ pub const ROWS: &[Row] = &[
     row("xpending", -3, READONLY, &[one(1, RO | ACCESS)], Keyed).hints(RANDOM),
     row("xrange", -4, READONLY, &[one(1, RO | ACCESS)], Keyed),
     row("xread", -4, READONLY | BLOCKING | MOVABLE_KEYS, &[half_after("STREAMS", 1, RO | ACCESS)], Keyed)
-        .find_keys(KeyRule::Streams),
+        .find_keys(KeyRule::Streams)
+        .unless(Unless::Block),
     row("xreadgroup", -7, WRITE | BLOCKING | MOVABLE_KEYS, &[half_after("STREAMS", 4, RO | ACCESS)], Keyed)
-        .find_keys(KeyRule::Streams),
+        .find_keys(KeyRule::Streams)
+        .unless(Unless::Block),
     row("xrevrange", -4, READONLY, &[one(1, RO | ACCESS)], Keyed),
     row("xsetid", -3, WRITE | DENYOOM | FAST, &[one(1, RW | UPDATE)], Keyed),
     row("xtrim", -4, WRITE, &[one(1, RW | DELETE)], Keyed).hints(RANDOM),
