@@ -67,8 +67,9 @@ impl BufferPool {
 
     /// Takes the vector back.
     #[inline]
-    pub fn give_spans(&self, spans: Vec<ArgSpan>) {
+    pub fn give_spans(&self, mut spans: Vec<ArgSpan>) {
         if spans.capacity() <= KEPT_SPANS {
+            spans.clear();
             self.spans.replace(spans);
         }
     }
@@ -97,5 +98,20 @@ impl BufferPool {
         if kept.len() < KEPT_BUFFERS && slots.capacity() <= KEPT_SLOTS {
             kept.push(slots);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A client whose packet ended behind `*4` got its vector in the middle of its request, when the scanner no longer
+    /// clears it: the arguments of another client's request stood before its own.
+    #[test]
+    fn no_request_sees_the_spans_of_another() {
+        let pool = BufferPool::default();
+        pool.give_spans(vec![ArgSpan { start: 4, len: 3 }]);
+        let spans = pool.take_spans();
+        assert!(spans.is_empty() && spans.capacity() > 0);
     }
 }
