@@ -129,7 +129,8 @@ impl ClientConn {
         let closed = poll_fn(|cx| self.poll(cx, &recipient)).await;
         self.outbox.close();
         if closed.leaves_input() {
-            self.linger().await;
+            // Boxed: few clients end so, and every one's task would be larger for it.
+            Box::pin(self.linger()).await;
         }
         let stats = &self.pool.stats;
         stats.client_connections.sub(1);
