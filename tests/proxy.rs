@@ -4,7 +4,10 @@ mod support;
 
 mod proxy {
     mod compare;
+    mod crosskeys;
+    mod local;
     mod placement;
     mod protocol;
+    mod split;
     mod support_selftest;
 }
