@@ -3,8 +3,15 @@
 mod support;
 
 mod proxy {
+    mod auth;
     mod compare;
+    mod crosskeys;
+    mod limits;
+    mod local;
     mod placement;
     mod protocol;
+    mod read_only;
+    mod split;
     mod support_selftest;
+    mod unix;
 }

@@ -109,7 +109,7 @@ async fn converse(
                 return Err(refused(format!("{step}: the server closed the connection")));
             }
         };
-        if reply.first() != Some(&b'+') {
+        if reply.first() != Some(&b'+') && !reply.strip_prefix(b"-").is_some_and(needs_no_password) {
             let text = String::from_utf8_lossy(&reply);
             return Err(refused(format!("{step}: {}", text.trim_end())));
         }
@@ -118,6 +118,15 @@ async fn converse(
         return Err(refused("more answers than questions".into()));
     }
     Ok(())
+}
+
+/// Whether this error (without its `-`) says that a server was sent AUTH and has no password.
+///
+/// nutcracker never looked at the answer, so a pool whose `redis_auth` is for its clients only has to go on working. Such
+/// a server takes everything, with or without AUTH.
+pub fn needs_no_password(error: &[u8]) -> bool {
+    error.starts_with(b"ERR AUTH <password> called without any password configured")
+        || error.starts_with(b"ERR Client sent AUTH, but no password is set")
 }
 
 fn unreachable(error: io::Error) -> ConnectError {

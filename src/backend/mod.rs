@@ -17,6 +17,7 @@ mod pipe;
 mod server;
 
 pub use conn::Conn;
+pub use connect::needs_no_password;
 pub use lane::{Fenced, Lane};
 pub use pipe::{Pipe, Request};
 pub use server::{Server, Settings};

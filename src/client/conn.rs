@@ -120,7 +120,7 @@ impl ClientConn {
     pub fn refuse(stream: &Stream) {
         let mut text = Vec::new();
         ErrorReply::max_clients().encode(&mut text);
-        let _ = stream.try_write_vectored(&[io::IoSlice::new(&text)]);
+        let _ = stream.write_at_once(&text);
     }
 
     /// Serves the client until its connection is over.

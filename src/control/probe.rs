@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
+use crate::backend::needs_no_password;
 use crate::units::{Endpoint, Secret};
 
 /// How long each answer may take.
@@ -63,7 +64,10 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
     auth: Option<&Secret>,
 ) -> Result<(), ProbeError> {
     if let Some(password) = auth {
-        ask(&mut stream, &[b"AUTH", password.expose()], b"OK").await?;
+        match ask(&mut stream, &[b"AUTH", password.expose()], b"OK").await {
+            Err(ProbeError::Refused(error)) if needs_no_password(error.as_bytes()) => {}
+            answer => answer?,
+        }
     }
     ask(&mut stream, &[b"PING"], b"PONG").await
 }
@@ -169,6 +173,8 @@ mod tests {
         assert_eq!(probe(Some(&password), &[(AUTH, b"+OK\r\n"), (PING, b"+PONG\r\n")]), Ok(()));
         let refused = probe(Some(&password), &[(AUTH, b"-WRONGPASS no\r\n")]);
         assert_eq!(refused, Err(ProbeError::Refused("WRONGPASS no".into())));
+        const NONE: &[u8] = b"-ERR AUTH <password> called without any password configured for the default user.\r\n";
+        assert_eq!(probe(Some(&password), &[(AUTH, NONE), (PING, b"+PONG\r\n")]), Ok(()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A connected socket of either family, read into a scratch buffer and written with vectors.
 
-use std::io::{self, IoSlice, Read};
+use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -74,6 +74,15 @@ impl Stream {
         };
         buf.extend_from_slice(&bytes[..len]);
         Ok(len)
+    }
+
+    /// Writes once, without asking the runtime whether the socket takes anything. For one that is new: the runtime learns
+    /// only later that it does. `WouldBlock` when it is full.
+    pub fn write_at_once(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => (&*SockRef::from(stream)).write(bytes),
+            Self::Unix(stream) => (&*SockRef::from(stream)).write(bytes),
+        }
     }
 
     /// Writes what the socket takes now, without waiting. `WouldBlock` when it is full.

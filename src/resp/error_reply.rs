@@ -91,7 +91,7 @@ impl ErrorReply {
     /// HELLO before the password was given; Redis's text.
     pub fn hello_no_auth() -> Self {
         Self::text(
-            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
         )
     }
 
