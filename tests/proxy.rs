@@ -3,6 +3,9 @@
 mod support;
 
 mod proxy {
+    mod dead_server;
+    mod fleet;
+    mod load;
     mod placement;
     mod support_selftest;
 }

@@ -6,6 +6,7 @@
 #![allow(dead_code, unused_imports)] // each test binary uses a part
 #![allow(clippy::disallowed_methods)] // one bounded poll sleeps between its looks
 
+mod fake_server;
 mod nutcracker;
 mod ports;
 mod process;
@@ -15,12 +16,13 @@ mod resp;
 mod shardwise;
 mod wait;
 
+pub use fake_server::{FakeServer, Gate, Peer};
 pub use nutcracker::Nutcracker;
 pub use ports::Port;
 pub use process::{Process, locate};
 pub use random::Random;
 pub use redis::Redis;
-pub use resp::{Resp, Value};
+pub use resp::{Resp, Value, encode};
 pub use shardwise::Shardwise;
 pub use wait::{PATIENCE, poll, wait_until};
 
