@@ -5,7 +5,10 @@ mod support;
 mod proxy {
     mod dead_server;
     mod fleet;
+    mod half_replies;
+    mod lifecycle;
     mod load;
     mod placement;
     mod support_selftest;
+    mod timeouts;
 }

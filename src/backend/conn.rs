@@ -473,6 +473,8 @@ impl Flush for Conn {
         self.marked.set(false);
         if !self.blocked.get() && self.broken.get().is_none() {
             self.write();
+        } else {
+            self.show_queues();
         }
     }
 }

@@ -95,6 +95,7 @@ async fn handshake(stream: Stream, settings: &Settings) -> Result<Stream, Connec
             converse(&mut unix, &requests, &steps).await?;
             Ok(Stream::Unix(unix))
         }
+        Stream::Closed => Ok(Stream::Closed), // its first use fails
     }
 }
 

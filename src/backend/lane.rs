@@ -169,13 +169,14 @@ impl Lane {
             Ended::Over(cause) => cause,
         };
         let steady = conn.has_answered() || since.elapsed() >= STEADY;
-        let harmed = self.lost(&conn, cause);
+        self.lost(&conn, cause);
         drop(conn); // closes the socket: not only after the rest
         if steady {
             backoff.reset();
-        } else if harmed || backoff.is_failing() {
+        } else if backoff.is_failing() {
             self.rest(backoff, cause).await;
         } else {
+            // The first time the next attempt follows at once, and what never left goes with it.
             backoff.after_failure();
         }
     }
@@ -228,17 +229,15 @@ impl Lane {
     }
 
     /// The connection is over: what may have been executed fails, what never left goes to the next one.
-    /// Whether anything failed; a connection that was closed with nothing in flight is no failure of its server.
-    fn lost(self: &Rc<Self>, conn: &Conn, cause: Cause) -> bool {
+    /// A connection that was closed with nothing in flight is no failure of its server.
+    fn lost(self: &Rc<Self>, conn: &Conn, cause: Cause) {
         let (touched, untouched) = conn.dismantle();
-        let harmed = !touched.is_empty();
-        if harmed {
+        if !touched.is_empty() {
             conn.count_failure();
         }
         self.reconnect_with(untouched);
         let error = self.shared.error(cause);
         touched.into_iter().for_each(|ticket| ticket.settle(Outcome::Unknown(error.clone())));
-        harmed
     }
 
     fn reconnect_with(&self, pipe: Pipe) {

@@ -1,6 +1,7 @@
 //! A connected socket of either family, read into a scratch buffer and written with vectors.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub enum Stream {
     Tcp(TcpStream),
     /// A unix socket.
     Unix(UnixStream),
+    /// None any more: every use fails.
+    Closed,
 }
 
 /// Whether the kernel probes a silent peer.
@@ -49,6 +52,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.poll_read_ready(cx),
             Self::Unix(stream) => stream.poll_read_ready(cx),
+            Self::Closed => Poll::Ready(Err(closed())),
         }
     }
 
@@ -60,6 +64,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => poll_read_buf(Pin::new(stream), cx, buf),
             Self::Unix(stream) => poll_read_buf(Pin::new(stream), cx, buf),
+            Self::Closed => Poll::Ready(Err(closed())),
         }
     }
 
@@ -70,6 +75,7 @@ impl Stream {
             (Self::Unix(stream), [one]) => stream.try_write(one),
             (Self::Tcp(stream), _) => stream.try_write_vectored(parts),
             (Self::Unix(stream), _) => stream.try_write_vectored(parts),
+            (Self::Closed, _) => Err(closed()),
         }
     }
 
@@ -78,8 +84,33 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.poll_write_ready(cx),
             Self::Unix(stream) => stream.poll_write_ready(cx),
+            Self::Closed => Poll::Ready(Err(closed())),
         }
     }
+
+    /// Whether bytes have come that were not read. Asks the kernel: the runtime does not know of a new socket what is
+    /// there already, nor what came in this turn of the loop.
+    pub fn has_unread(&self) -> bool {
+        let peek = |socket: SockRef<'_>| matches!(socket.peek(&mut [MaybeUninit::uninit()]), Ok(1..));
+        match self {
+            Self::Tcp(stream) => peek(SockRef::from(stream)),
+            Self::Unix(stream) => peek(SockRef::from(stream)),
+            Self::Closed => false,
+        }
+    }
+
+    /// Writes at once, whatever the runtime knows: of a new socket it does not know yet that it can be written to.
+    pub fn write_at_once(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => SockRef::from(stream).send(bytes),
+            Self::Unix(stream) => SockRef::from(stream).send(bytes),
+            Self::Closed => Err(closed()),
+        }
+    }
+}
+
+fn closed() -> io::Error {
+    io::ErrorKind::NotConnected.into()
 }
 
 /// Applies `keepalive` to a TCP socket.

@@ -40,7 +40,7 @@ fn one_shard_is_killed_under_load() {
         start.elapsed() < Duration::from_millis(100)
     });
     assert_eq!(client.call(["SET", &alive, "v"]), Value::ok());
-    [0, 2].map(|server| load.wait_replies(server, 100));
+    [0, 2].into_iter().for_each(|server| load.wait_replies(server, 100));
 
     servers[1].restart();
     let start = Instant::now();

@@ -142,6 +142,41 @@ impl Resp {
         Ok(bytes)
     }
 
+    /// Reads one reply as the bytes it is.
+    #[track_caller]
+    pub fn read_bytes(&mut self) -> Vec<u8> {
+        let mut reply = Vec::new();
+        let mut outstanding = 1;
+        while outstanding > 0 {
+            outstanding -= 1;
+            let line = self.read_line().unwrap_or_else(|e| panic!("no reply: {e}"));
+            reply.extend_from_slice(&line);
+            reply.extend_from_slice(b"\r\n");
+            let announced = || length(&line[1..]).unwrap_or_else(|e| panic!("{e}")).unwrap_or(0);
+            match line.first() {
+                Some(b'$') if line != b"$-1" => reply.extend(self.read_raw(announced() + 2)),
+                Some(b'*') => outstanding += announced(),
+                _ => {}
+            }
+        }
+        reply
+    }
+
+    /// Reads what has come, and waits for it if nothing has. `None` when the peer has closed, or reset.
+    #[track_caller]
+    pub fn read_some(&mut self) -> Option<Vec<u8>> {
+        match self.reader.fill_buf() {
+            Ok([]) => None,
+            Ok(bytes) => {
+                let bytes = bytes.to_vec();
+                self.reader.consume(bytes.len());
+                Some(bytes)
+            }
+            Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => None,
+            Err(e) => panic!("nothing comes: {e}"),
+        }
+    }
+
     /// Reads one line, without its CRLF.
     fn read_line(&mut self) -> io::Result<Vec<u8>> {
         let mut line = Vec::new();
