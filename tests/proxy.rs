@@ -4,11 +4,13 @@ mod support;
 
 mod proxy {
     mod dead_server;
+    mod ejection;
     mod fleet;
     mod half_replies;
     mod lifecycle;
     mod load;
     mod placement;
+    mod stats_port;
     mod support_selftest;
     mod timeouts;
 }
