@@ -3,6 +3,7 @@
 mod support;
 
 mod proxy {
+    mod compare;
     mod dead_server;
     mod ejection;
     mod fleet;
@@ -10,6 +11,7 @@ mod proxy {
     mod lifecycle;
     mod load;
     mod placement;
+    mod protocol;
     mod stats_port;
     mod support_selftest;
     mod timeouts;

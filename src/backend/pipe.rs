@@ -312,6 +312,37 @@ mod tests {
         settle(bench.pipe.take_all());
     }
 
+    /// A server refused a large value by its length, before all of it had come, and closed. The rest of the value went to
+    /// the next connection, where the server took it for commands.
+    #[test]
+    fn the_rest_of_a_request_that_was_answered_early_goes_nowhere() {
+        let mut bench = Bench::new();
+        for (part, request) in [(0, &b"aaaa"[..]), (1, b"bbbb"), (2, b"cccc")] {
+            bench.push(part, request);
+        }
+        assert_eq!(bench.write(6), b"aaaabb");
+        assert!(!pop(&mut bench));
+        assert!(pop(&mut bench));
+        settle(bench.pipe.take_touched());
+        assert_eq!(*bench.settled.0.borrow(), [0, 1]);
+        assert_eq!(bench.write(100), b"cccc");
+        settle(bench.pipe.take_all());
+
+        let mut bench = Bench::new();
+        bench.push(0, b"aaaa");
+        bench.write(1);
+        assert!(pop(&mut bench));
+        settle(bench.pipe.take_touched());
+        assert_eq!(bench.write(100), b"");
+    }
+
+    /// Answers the head; whether it had not left whole.
+    fn pop(bench: &mut Bench) -> bool {
+        let (head, early) = bench.pipe.pop().unwrap();
+        settle(head.ticket.into_iter().collect());
+        early
+    }
+
     /// The response clock starts when a request was written, not while it queued behind a full socket.
     #[test]
     fn the_response_clock_starts_at_the_write() {

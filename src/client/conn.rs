@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 
@@ -23,7 +24,8 @@ pub struct ClientConn {
     id: u64,
     stream: RefCell<Stream>,
     outbox: Outbox,
-    input: RefCell<Input>,
+    /// A request that is here in part, and those that wait behind it; nothing for an idle client.
+    input: Cell<Option<Box<Input>>>,
     session: RefCell<Session>,
     phase: Cell<Phase>,
     /// The socket was full: the task waits until it can be written to.
@@ -55,6 +57,8 @@ pub enum Closed {
     Quit,
     /// The client's bytes made no sense.
     Protocol,
+    /// The client spoke HTTP.
+    Http,
     /// The socket failed.
     Socket,
     /// More replies are waiting for the client than it may leave unread.
@@ -74,11 +78,11 @@ enum Hold {
     Fence,
 }
 
+/// Bytes that are here and not yet dispatched, and how far they have been looked at.
 #[derive(Default)]
 struct Input {
     inbox: Inbox,
     scanner: RequestScanner,
-    /// Spans of a request that is here in part. An idle client owns none.
     spans: Vec<ArgSpan>,
 }
 
@@ -92,6 +96,9 @@ const SHARE_THRESHOLD: usize = 16 << 10;
 /// default). What comes beyond was sent later, by a client that would never end.
 const DRAIN_BYTES: usize = 8 << 20;
 
+/// How long a client that has got its last reply may take to close its side.
+const LINGER: Duration = Duration::from_secs(2);
+
 impl ClientConn {
     /// A client on `stream`, which has not said anything yet.
     pub fn new(stream: Stream, id: u64, pool: Rc<Pool>) -> Rc<Self> {
@@ -103,7 +110,7 @@ impl ClientConn {
             pool,
             id,
             stream: RefCell::new(stream),
-            input: RefCell::default(),
+            input: Cell::new(None),
             session: RefCell::new(session),
             phase: Cell::new(Phase::Open),
             blocked: Cell::new(false),
@@ -125,6 +132,9 @@ impl ClientConn {
         let recipient: Rc<dyn Recipient> = self.clone();
         let closed = poll_fn(|cx| self.poll(cx, &recipient)).await;
         self.outbox.close();
+        if closed.leaves_input() || (closed == Closed::Drain && self.stream.borrow().has_unread()) {
+            self.linger().await;
+        }
         // Requests in flight keep this value alive; its socket and what was read must not wait for them.
         self.phase.set(Phase::Over(closed));
         self.stream.replace(Stream::Closed);
@@ -207,13 +217,45 @@ impl ClientConn {
         }
     }
 
+    /// Reads and drops what the client still sends. A socket that is closed with unread bytes in it is reset, and the
+    /// client would lose the replies that it hasn't taken yet.
+    async fn linger(&self) {
+        if self.stream.borrow().finish().is_ok() {
+            let end = poll_fn(|cx| self.poll_discard(cx));
+            // Whoever doesn't close by then doesn't wait for replies either.
+            let _ = tokio::time::timeout(LINGER, end).await;
+        }
+    }
+
+    /// Ready when the client has closed its side, or the proxy is in a hurry.
+    fn poll_discard(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.remember_task(cx);
+        let buffers = &self.pool.turn.buffers;
+        for _ in 0..READS_PER_TURN {
+            if matches!(self.phase.get(), Phase::Over(_)) {
+                return Poll::Ready(());
+            }
+            let mut buffer = buffers.take_scratch();
+            let polled = self.stream.borrow_mut().poll_read_into(cx, &mut buffer);
+            buffer.clear();
+            buffers.give_scratch(buffer);
+            match polled {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(()),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     /// One read, and every request that it completes.
     fn poll_read(self: &Rc<Self>, cx: &mut Context<'_>, recipient: &Rc<dyn Recipient>) -> Poll<()> {
         let mut stream = self.stream.borrow_mut();
         if stream.poll_read_ready(cx).is_pending() {
             return Poll::Pending;
         }
-        let mut input = self.input.borrow_mut();
+        let mut input = self.input.take().map_or_else(Input::default, |kept| *kept);
         let buffers = &self.pool.turn.buffers;
         let missing = input.scanner.missing(input.inbox.len());
         let mut buffer = input.inbox.buffer(missing, buffers);
@@ -222,6 +264,7 @@ impl ClientConn {
         match polled {
             Poll::Pending => {
                 input.inbox.keep(buffer, missing, buffers);
+                self.keep(input);
                 Poll::Pending
             }
             Poll::Ready(Ok(0)) => {
@@ -234,7 +277,7 @@ impl ClientConn {
                 if let Phase::Draining(left) = self.phase.get() {
                     self.phase.set(Phase::Draining(left.saturating_sub(read)));
                 }
-                self.receive(&mut input, buffer, recipient);
+                self.receive(input, buffer, recipient);
                 Poll::Ready(())
             }
             Poll::Ready(Err(_)) => {
@@ -250,18 +293,16 @@ impl ClientConn {
             return;
         }
         self.hold.set(None);
-        let mut input = self.input.borrow_mut();
+        let Some(mut input) = self.input.take() else { return };
         let buffer = input.inbox.take();
-        if !buffer.is_empty() {
-            self.receive(&mut input, buffer, recipient);
-        }
+        self.receive(*input, buffer, recipient);
     }
 
     /// Handles every complete request in `buffer`, as far as limits allow, and keeps the rest.
-    fn receive(self: &Rc<Self>, input: &mut Input, mut buffer: BytesMut, recipient: &Rc<dyn Recipient>) {
+    fn receive(self: &Rc<Self>, mut input: Input, mut buffer: BytesMut, recipient: &Rc<dyn Recipient>) {
         let config = self.pool.config();
         let mut session = self.session.borrow_mut();
-        let limits = session.limits(config);
+        let mut limits = session.limits(config);
         if input.spans.capacity() == 0 {
             input.spans = self.pool.turn.buffers.take_spans();
         }
@@ -302,7 +343,10 @@ impl ClientConn {
                 Err(error) => (buffer.len() - at, self.protocol_error(error, recipient)),
             };
             match verdict {
-                Verdict::Done => at += len,
+                Verdict::Done => {
+                    at += len;
+                    limits = session.limits(config);
+                }
                 Verdict::Fenced => {
                     self.hold.set(Some(Hold::Fence));
                     break;
@@ -314,7 +358,22 @@ impl ClientConn {
             }
         }
         buffer.advance(at);
-        input.keep(buffer, self);
+        let buffers = &self.pool.turn.buffers;
+        if buffer.is_empty() {
+            buffers.give_scratch(buffer);
+            buffers.give_spans(input.spans);
+        } else {
+            let missing = input.scanner.missing(buffer.len());
+            input.inbox.keep(buffer, missing, buffers);
+            self.keep(input);
+        }
+    }
+
+    /// Keeps what a later read, or the end of a wait, goes on with.
+    fn keep(&self, input: Input) {
+        if !input.inbox.is_empty() {
+            self.input.set(Some(Box::new(input)));
+        }
     }
 
     fn handle_inline(
@@ -407,15 +466,11 @@ impl Recipient for ClientConn {
     }
 }
 
-// === impl Input ===
+// === impl Closed ===
 
-impl Input {
-    fn keep(&mut self, rest: BytesMut, client: &ClientConn) {
-        let missing = self.scanner.missing(rest.len());
-        let buffers = &client.pool.turn.buffers;
-        if rest.is_empty() {
-            buffers.give_spans(std::mem::take(&mut self.spans));
-        }
-        self.inbox.keep(rest, missing, buffers);
+impl Closed {
+    /// Whether the client may have sent more than was read.
+    fn leaves_input(self) -> bool {
+        matches!(self, Self::Quit | Self::Protocol | Self::Http)
     }
 }

@@ -75,12 +75,23 @@ impl Resp {
             bytes.extend(encode(command));
             count += 1;
         }
+        self.packets(&[&bytes], count).unwrap_or_else(|e| panic!("the pipeline is cut: {e}"))
+    }
+
+    /// Sends these bytes, each piece by a write of its own, and reads so many replies.
+    pub fn packets(&mut self, packets: &[&[u8]], count: usize) -> io::Result<Vec<Value>> {
+        /// What every socket takes, however slow its peer is.
+        const FITS: usize = 16 * 1024;
+        if packets.iter().map(|packet| packet.len()).sum::<usize>() <= FITS {
+            packets.iter().try_for_each(|packet| self.try_send_raw(packet))?;
+            return (0..count).map(|_| self.try_read()).collect();
+        }
         // Written from beside: a peer that stops reading until its replies are read must not stop us.
-        let mut writer = self.reader.get_ref().try_clone().expect("an open socket");
+        let mut writer = self.reader.get_ref().try_clone()?;
         std::thread::scope(|scope| {
-            let written = scope.spawn(move || writer.write_all(&bytes));
-            let replies = (0..count).map(|_| self.read()).collect();
-            written.join().expect("the writer does not panic").unwrap_or_else(|e| panic!("cannot send: {e}"));
+            let written = scope.spawn(move || packets.iter().try_for_each(|packet| writer.write_all(packet)));
+            let replies = (0..count).map(|_| self.try_read()).collect();
+            written.join().expect("the writer does not panic")?;
             replies
         })
     }
@@ -246,6 +257,49 @@ impl Value {
     /// An array.
     pub fn array(items: impl IntoIterator<Item = Self>) -> Self {
         Self::Array(items.into_iter().collect())
+    }
+
+    /// A reply that was read as bytes.
+    #[track_caller]
+    pub fn parse(reply: &[u8]) -> Self {
+        match Self::parse_one(reply) {
+            Some((value, [])) => value,
+            other => panic!("not one RESP2 reply: {} ({other:?})", reply.escape_ascii()),
+        }
+    }
+
+    /// The reply at the beginning of `bytes`, and what follows it.
+    fn parse_one(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let end = bytes.windows(2).position(|end| end == b"\r\n")?;
+        let (line, mut rest) = (bytes.get(1..end)?, &bytes[end + 2..]);
+        let text = || String::from_utf8_lossy(line).into_owned();
+        let value = match bytes[0] {
+            b'+' => Self::Simple(text()),
+            b'-' => Self::Error(text()),
+            b':' => Self::Int(text().parse().ok()?),
+            b'$' => match length(line).ok()? {
+                None => Self::Nil,
+                Some(n) => {
+                    let (bulk, after) = rest.split_at_checked(n)?;
+                    rest = after.strip_prefix(b"\r\n")?;
+                    Self::bulk(bulk)
+                }
+            },
+            b'*' => match length(line).ok()? {
+                None => Self::Nil,
+                Some(n) => {
+                    let mut items = Vec::new();
+                    for _ in 0..n {
+                        let (item, after) = Self::parse_one(rest)?;
+                        items.push(item);
+                        rest = after;
+                    }
+                    Self::Array(items)
+                }
+            },
+            _ => return None,
+        };
+        Some((value, rest))
     }
 
     /// Whether this is an error that begins so.
