@@ -40,8 +40,8 @@ pub struct ClientConn {
 pub enum Phase {
     /// Requests are read.
     Open,
-    /// The proxy goes down: what has arrived is still answered, then it is closed.
-    Draining,
+    /// The proxy goes down: what has arrived is still answered, then it is closed. So many bytes are read at most.
+    Draining(usize),
     /// Nothing more is read; what is due is delivered, then it is closed.
     Closing(Closed),
     /// It is over.
@@ -92,6 +92,10 @@ const READS_PER_TURN: usize = 4;
 /// A request from this size on moves as it is; a smaller one is copied.
 const SHARE_THRESHOLD: usize = 16 << 10;
 
+/// Most that is read from a client when the proxy goes down: more than the kernel holds back for a socket (6 MB by
+/// default). What comes beyond was sent later, by a client that would never end.
+const DRAIN_BYTES: usize = 8 << 20;
+
 /// How long a client that has got its last reply may take to close its side.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -128,10 +132,14 @@ impl ClientConn {
         let recipient: Rc<dyn Recipient> = self.clone();
         let closed = poll_fn(|cx| self.poll(cx, &recipient)).await;
         self.outbox.close();
-        if closed.leaves_input() {
+        if closed.leaves_input() || (closed == Closed::Drain && self.stream.borrow().has_unread()) {
             // Boxed: few clients end so, and every one's task would be larger for it.
             Box::pin(self.linger()).await;
         }
+        // Requests in flight keep this value alive; its socket and what was read must not wait for them.
+        self.phase.set(Phase::Over(closed));
+        self.stream.replace(Stream::Closed);
+        self.input.take();
         let stats = &self.pool.stats;
         stats.client_connections.sub(1);
         match closed {
@@ -144,7 +152,7 @@ impl ClientConn {
     /// Ends the connection when everything that has arrived is answered.
     pub fn drain(&self) {
         if self.phase.get() == Phase::Open {
-            self.phase.set(Phase::Draining);
+            self.phase.set(Phase::Draining(DRAIN_BYTES));
             self.wake();
         }
     }
@@ -179,15 +187,20 @@ impl ClientConn {
             match self.phase.get() {
                 Phase::Over(closed) => return Poll::Ready(closed),
                 Phase::Closing(closed) => return self.poll_delivered(closed),
-                Phase::Open | Phase::Draining if self.hold.get().is_some() => return Poll::Pending,
+                Phase::Open | Phase::Draining(_) if self.hold.get().is_some() => return Poll::Pending,
                 Phase::Open => {
                     if self.poll_read(cx, recipient).is_pending() {
                         return Poll::Pending;
                     }
                 }
-                Phase::Draining => {
+                Phase::Draining(0) => self.phase.set(Phase::Closing(Closed::Drain)),
+                Phase::Draining(_) => {
                     if self.poll_read(cx, recipient).is_pending() {
-                        return self.poll_delivered(Closed::Drain);
+                        if self.stream.borrow().has_unread() {
+                            // The read was asked too early; it will wake us.
+                            return Poll::Pending;
+                        }
+                        self.phase.set(Phase::Closing(Closed::Drain));
                     }
                 }
             }
@@ -261,7 +274,10 @@ impl ClientConn {
                 buffers.give_scratch(buffer);
                 Poll::Ready(())
             }
-            Poll::Ready(Ok(_)) => {
+            Poll::Ready(Ok(read)) => {
+                if let Phase::Draining(left) = self.phase.get() {
+                    self.phase.set(Phase::Draining(left.saturating_sub(read)));
+                }
                 self.receive(input, buffer, recipient);
                 Poll::Ready(())
             }

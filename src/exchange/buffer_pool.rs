@@ -78,7 +78,8 @@ impl BufferPool {
     #[inline]
     pub fn give_scratch(&self, mut buffer: BytesMut) {
         let mut scratch = self.scratch.borrow_mut();
-        if scratch.len() < KEPT_SCRATCH {
+        // One that grew with a large message is not for keeping.
+        if scratch.len() < KEPT_SCRATCH && buffer.capacity() <= 2 * SCRATCH_CAPACITY {
             buffer.clear();
             scratch.push(buffer);
         }

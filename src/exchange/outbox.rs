@@ -123,14 +123,15 @@ impl Outbox {
         }
     }
 
-    /// Whether the reply to `seq` may now be passed on piece by piece.
+    /// Whether the reply to `seq` may now be passed on piece by piece: it is next, or will be dropped anyway.
     pub(super) fn begin_stream(&self, seq: u64) -> bool {
         let mut inner = self.inner.borrow_mut();
-        let next = inner.state == State::Open && inner.base == seq;
-        if next {
-            inner.slots[0] = Slot::Streaming;
+        match inner.state {
+            State::Open if inner.base == seq => inner.slots[0] = Slot::Streaming,
+            State::Open => return false,
+            State::Cut | State::Closed => {}
         }
-        next
+        true
     }
 
     pub(super) fn stream(client: &Rc<dyn Recipient>, bytes: Bytes) {
@@ -387,6 +388,19 @@ mod tests {
         turn.drain();
         assert_eq!(*client.sent.borrow(), b"");
         assert_eq!((client.outbox.pending(), client.outbox.unsent()), (0, 0));
+    }
+
+    #[test]
+    fn a_large_reply_for_a_client_that_is_gone_is_not_gathered() {
+        let (turn, client) = client();
+        let ticket = ticket(&client);
+        client.outbox.close();
+        assert!(ticket.begin_stream());
+        ticket.stream(Bytes::from_static(b"half"));
+        assert_eq!(client.outbox.unsent(), 0);
+        ticket.end_stream();
+        turn.drain();
+        assert_eq!(*client.sent.borrow(), b"");
     }
 
     #[test]
