@@ -18,5 +18,5 @@ mod server;
 
 pub use conn::Conn;
 pub use lane::{Fenced, Lane};
-pub use pipe::Request;
+pub use pipe::{Pipe, Request};
 pub use server::{Server, Settings};

@@ -23,7 +23,8 @@ pub struct ClientConn {
     id: u64,
     stream: RefCell<Stream>,
     outbox: Outbox,
-    input: RefCell<Input>,
+    /// A request that is here in part, and those that wait behind it; nothing for an idle client.
+    input: Cell<Option<Box<Input>>>,
     session: RefCell<Session>,
     phase: Cell<Phase>,
     /// The socket was full: the task waits until it can be written to.
@@ -74,11 +75,11 @@ enum Hold {
     Fence,
 }
 
+/// Bytes that are here and not yet dispatched, and how far they have been looked at.
 #[derive(Default)]
 struct Input {
     inbox: Inbox,
     scanner: RequestScanner,
-    /// Spans of a request that is here in part. An idle client owns none.
     spans: Vec<ArgSpan>,
 }
 
@@ -99,7 +100,7 @@ impl ClientConn {
             pool,
             id,
             stream: RefCell::new(stream),
-            input: RefCell::default(),
+            input: Cell::new(None),
             session: RefCell::new(session),
             phase: Cell::new(Phase::Open),
             blocked: Cell::new(false),
@@ -200,7 +201,7 @@ impl ClientConn {
         if stream.poll_read_ready(cx).is_pending() {
             return Poll::Pending;
         }
-        let mut input = self.input.borrow_mut();
+        let mut input = self.input.take().map_or_else(Input::default, |kept| *kept);
         let buffers = &self.pool.turn.buffers;
         let missing = input.scanner.missing(input.inbox.len());
         let mut buffer = input.inbox.buffer(missing, buffers);
@@ -209,6 +210,7 @@ impl ClientConn {
         match polled {
             Poll::Pending => {
                 input.inbox.keep(buffer, missing, buffers);
+                self.keep(input);
                 Poll::Pending
             }
             Poll::Ready(Ok(0)) => {
@@ -218,7 +220,7 @@ impl ClientConn {
                 Poll::Ready(())
             }
             Poll::Ready(Ok(_)) => {
-                self.receive(&mut input, buffer, recipient);
+                self.receive(input, buffer, recipient);
                 Poll::Ready(())
             }
             Poll::Ready(Err(_)) => {
@@ -234,15 +236,13 @@ impl ClientConn {
             return;
         }
         self.hold.set(None);
-        let mut input = self.input.borrow_mut();
+        let Some(mut input) = self.input.take() else { return };
         let buffer = input.inbox.take();
-        if !buffer.is_empty() {
-            self.receive(&mut input, buffer, recipient);
-        }
+        self.receive(*input, buffer, recipient);
     }
 
     /// Handles every complete request in `buffer`, as far as limits allow, and keeps the rest.
-    fn receive(self: &Rc<Self>, input: &mut Input, mut buffer: BytesMut, recipient: &Rc<dyn Recipient>) {
+    fn receive(self: &Rc<Self>, mut input: Input, mut buffer: BytesMut, recipient: &Rc<dyn Recipient>) {
         let config = self.pool.config();
         let mut session = self.session.borrow_mut();
         let limits = session.limits(config);
@@ -298,7 +298,22 @@ impl ClientConn {
             }
         }
         buffer.advance(at);
-        input.keep(buffer, self);
+        let buffers = &self.pool.turn.buffers;
+        if buffer.is_empty() {
+            buffers.give_scratch(buffer);
+            buffers.give_spans(input.spans);
+        } else {
+            let missing = input.scanner.missing(buffer.len());
+            input.inbox.keep(buffer, missing, buffers);
+            self.keep(input);
+        }
+    }
+
+    /// Keeps what a later read, or the end of a wait, goes on with.
+    fn keep(&self, input: Input) {
+        if !input.inbox.is_empty() {
+            self.input.set(Some(Box::new(input)));
+        }
     }
 
     fn handle_inline(
@@ -388,18 +403,5 @@ impl Flush for ClientConn {
 impl Recipient for ClientConn {
     fn outbox(&self) -> &Outbox {
         &self.outbox
-    }
-}
-
-// === impl Input ===
-
-impl Input {
-    fn keep(&mut self, rest: BytesMut, client: &ClientConn) {
-        let missing = self.scanner.missing(rest.len());
-        let buffers = &client.pool.turn.buffers;
-        if rest.is_empty() {
-            buffers.give_spans(std::mem::take(&mut self.spans));
-        }
-        self.inbox.keep(rest, missing, buffers);
     }
 }

@@ -46,7 +46,8 @@ enum State {
     Closed,
 }
 
-enum Slot {
+#[derive(Debug)]
+pub(super) enum Slot {
     Awaited,
     /// The head, being passed on piece by piece.
     Streaming,
@@ -81,6 +82,9 @@ impl Outbox {
     #[inline]
     pub fn admit(&self) -> u64 {
         let mut inner = self.inner.borrow_mut();
+        if inner.slots.capacity() == 0 {
+            inner.slots = self.turn.buffers.take_slots();
+        }
         inner.slots.push_back(Slot::Awaited);
         inner.base + inner.slots.len() as u64 - 1
     }
@@ -161,7 +165,7 @@ impl Outbox {
         let written = inner.ready.write_to(write)?;
         if written == Written::All {
             inner.ready.release(&self.turn.buffers);
-            inner.give_back();
+            inner.give_back(&self.turn);
         }
         Ok(written)
     }
@@ -302,12 +306,11 @@ impl Inner {
         self.parked = tidy;
     }
 
-    /// What a burst took goes back when nothing is left of it.
-    fn give_back(&mut self) {
+    /// A client with nothing on its way owns no memory for it.
+    #[inline]
+    fn give_back(&mut self, turn: &Turn) {
         if self.slots.is_empty() {
-            if self.slots.capacity() > 64 {
-                self.slots = VecDeque::new();
-            }
+            turn.buffers.give_slots(std::mem::take(&mut self.slots));
             if self.parked.capacity() > 0 {
                 self.parked = Vec::new();
             }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::byte_queue::BufferPool;
+use super::buffer_pool::BufferPool;
 
 /// Something with bytes to write at the end of the turn. Marking it twice in one turn is its own business to avoid.
 pub trait Flush {
