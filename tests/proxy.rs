@@ -3,6 +3,8 @@
 mod support;
 
 mod proxy {
+    mod compare;
     mod placement;
+    mod protocol;
     mod support_selftest;
 }

@@ -206,7 +206,9 @@ impl Conn {
                     };
                 }
                 Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(cause)) => return Poll::Ready(Ended::Over(cause)),
+                Poll::Ready(Err(cause)) => {
+                    return Poll::Ready(Ended::Over(self.broken.get().unwrap_or(cause)));
+                }
             }
         }
         cx.waker().wake_by_ref();
@@ -216,7 +218,8 @@ impl Conn {
     /// One read, and every reply that it completes.
     fn poll_read(&self, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
         let mut stream = self.stream.borrow_mut();
-        if stream.poll_read_ready(cx).is_pending() {
+        let broken = self.broken.get().is_some();
+        if !broken && stream.poll_read_ready(cx).is_pending() {
             return Poll::Pending;
         }
         let mut reader = self.reader.borrow_mut();
@@ -227,7 +230,13 @@ impl Conn {
             None => reader.scanner.missing(reader.inbox.len()),
         };
         let mut buffer = reader.inbox.buffer(missing, pool);
-        let polled = stream.poll_read_into(cx, &mut buffer);
+        let polled = match broken {
+            false => stream.poll_read_into(cx, &mut buffer),
+            true => match stream.read_at_once(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
+                read => Poll::Ready(read),
+            },
+        };
         drop(stream);
         match polled {
             Poll::Pending => {
@@ -252,6 +261,10 @@ impl Conn {
         reader.receive_streamed(&mut buffer)?;
         let mut at = 0;
         while at < buffer.len() {
+            if self.broken.get() == Some(Cause::Protocol) {
+                // An early answer was the last one: what follows it would go to requests that never left.
+                return Err(Cause::Protocol);
+            }
             let Some(len) = reader.scanner.scan(&buffer[at..]).map_err(|_| Cause::Protocol)? else { break };
             let ticket = self.take_head()?;
             self.shared.count_response(len);

@@ -130,11 +130,10 @@ impl Pipe {
     pub fn take_touched(&mut self) -> Vec<Ticket> {
         let written = self.written();
         let touched = self.fifo.partition_point(|one| one.end - u64::from(one.len) < written);
-        let rest_of_partial = match touched.checked_sub(1) {
-            Some(last) => self.fifo[last].end.saturating_sub(written) as usize,
-            None => 0,
-        };
-        self.out.advance(rest_of_partial);
+        // The rest of a request that has left in part must not begin the next connection: the server would take it for
+        // commands. Its entry may be gone already, if the server answered before it had seen all of it.
+        let next = self.fifo.get(touched).map_or(self.appended, |one| one.end - u64::from(one.len));
+        self.out.advance(next.saturating_sub(written) as usize);
         self.sent = 0;
         self.delayed = true;
         self.fifo.drain(..touched).filter_map(|one| one.ticket).collect()
@@ -283,6 +282,37 @@ mod tests {
         assert_eq!(*bench.settled.0.borrow(), [0]);
         assert_eq!(bench.write(100), b"bbbb");
         settle(bench.pipe.take_all());
+    }
+
+    /// A server refused a large value by its length, before all of it had come, and closed. The rest of the value went to
+    /// the next connection, where the server took it for commands.
+    #[test]
+    fn the_rest_of_a_request_that_was_answered_early_goes_nowhere() {
+        let mut bench = Bench::new();
+        for (part, request) in [(0, &b"aaaa"[..]), (1, b"bbbb"), (2, b"cccc")] {
+            bench.push(part, request);
+        }
+        assert_eq!(bench.write(6), b"aaaabb");
+        assert!(!pop(&mut bench));
+        assert!(pop(&mut bench));
+        settle(bench.pipe.take_touched());
+        assert_eq!(*bench.settled.0.borrow(), [0, 1]);
+        assert_eq!(bench.write(100), b"cccc");
+        settle(bench.pipe.take_all());
+
+        let mut bench = Bench::new();
+        bench.push(0, b"aaaa");
+        bench.write(1);
+        assert!(pop(&mut bench));
+        settle(bench.pipe.take_touched());
+        assert_eq!(bench.write(100), b"");
+    }
+
+    /// Answers the head; whether it had not left whole.
+    fn pop(bench: &mut Bench) -> bool {
+        let (head, early) = bench.pipe.pop().unwrap();
+        settle(head.ticket.into_iter().collect());
+        early
     }
 
     /// The response clock starts when a request was written, not while it queued behind a full socket.

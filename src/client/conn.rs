@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 
@@ -56,6 +57,8 @@ pub enum Closed {
     Quit,
     /// The client's bytes made no sense.
     Protocol,
+    /// The client spoke HTTP.
+    Http,
     /// The socket failed.
     Socket,
     /// More replies are waiting for the client than it may leave unread.
@@ -88,6 +91,9 @@ const READS_PER_TURN: usize = 4;
 
 /// A request from this size on moves as it is; a smaller one is copied.
 const SHARE_THRESHOLD: usize = 16 << 10;
+
+/// How long a client that has got its last reply may take to close its side.
+const LINGER: Duration = Duration::from_secs(2);
 
 impl ClientConn {
     /// A client on `stream`, which has not said anything yet.
@@ -122,6 +128,9 @@ impl ClientConn {
         let recipient: Rc<dyn Recipient> = self.clone();
         let closed = poll_fn(|cx| self.poll(cx, &recipient)).await;
         self.outbox.close();
+        if closed.leaves_input() {
+            self.linger().await;
+        }
         let stats = &self.pool.stats;
         stats.client_connections.sub(1);
         match closed {
@@ -195,6 +204,38 @@ impl ClientConn {
         }
     }
 
+    /// Reads and drops what the client still sends. A socket that is closed with unread bytes in it is reset, and the
+    /// client would lose the replies that it hasn't taken yet.
+    async fn linger(&self) {
+        if self.stream.borrow().finish().is_ok() {
+            let end = poll_fn(|cx| self.poll_discard(cx));
+            // Whoever doesn't close by then doesn't wait for replies either.
+            let _ = tokio::time::timeout(LINGER, end).await;
+        }
+    }
+
+    /// Ready when the client has closed its side, or the proxy is in a hurry.
+    fn poll_discard(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.remember_task(cx);
+        let buffers = &self.pool.turn.buffers;
+        for _ in 0..READS_PER_TURN {
+            if matches!(self.phase.get(), Phase::Over(_)) {
+                return Poll::Ready(());
+            }
+            let mut buffer = buffers.take_scratch();
+            let polled = self.stream.borrow_mut().poll_read_into(cx, &mut buffer);
+            buffer.clear();
+            buffers.give_scratch(buffer);
+            match polled {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(1..)) => {}
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(()),
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     /// One read, and every request that it completes.
     fn poll_read(self: &Rc<Self>, cx: &mut Context<'_>, recipient: &Rc<dyn Recipient>) -> Poll<()> {
         let mut stream = self.stream.borrow_mut();
@@ -245,7 +286,7 @@ impl ClientConn {
     fn receive(self: &Rc<Self>, mut input: Input, mut buffer: BytesMut, recipient: &Rc<dyn Recipient>) {
         let config = self.pool.config();
         let mut session = self.session.borrow_mut();
-        let limits = session.limits(config);
+        let mut limits = session.limits(config);
         if input.spans.capacity() == 0 {
             input.spans = self.pool.turn.buffers.take_spans();
         }
@@ -286,7 +327,10 @@ impl ClientConn {
                 Err(error) => (buffer.len() - at, self.protocol_error(error, recipient)),
             };
             match verdict {
-                Verdict::Done => at += len,
+                Verdict::Done => {
+                    at += len;
+                    limits = session.limits(config);
+                }
                 Verdict::Fenced => {
                     self.hold.set(Some(Hold::Fence));
                     break;
@@ -403,5 +447,14 @@ impl Flush for ClientConn {
 impl Recipient for ClientConn {
     fn outbox(&self) -> &Outbox {
         &self.outbox
+    }
+}
+
+// === impl Closed ===
+
+impl Closed {
+    /// Whether the client may have sent more than was read.
+    fn leaves_input(self) -> bool {
+        matches!(self, Self::Quit | Self::Protocol | Self::Http)
     }
 }

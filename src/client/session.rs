@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::conn::{ClientConn, Closed};
 use super::{hello, local};
 use crate::backend::Fenced;
-use crate::command::{Call, Local};
+use crate::command::{Call, CallError, Local};
 use crate::config;
 use crate::dispatch::{Payload, Pool};
 use crate::exchange::{Outbox, Recipient};
@@ -48,6 +48,7 @@ impl Session {
             max_bulk: pool.max_bulk,
             max_inline: pool.max_inline,
             max_request: MAX_REQUEST,
+            authenticated: self.authenticated,
         }
     }
 
@@ -63,6 +64,10 @@ impl Session {
         let pool = client.pool();
         let call = match pool.table.lookup(args) {
             Ok(call) => call,
+            Err(CallError::UnknownCommand(args)) if is_http(args.name()) => {
+                tracing::warn!(client = client.id(), "a client speaks HTTP: some web page attacks; closed");
+                return Verdict::Close(Closed::Http);
+            }
             Err(_) if !self.authenticated => return refuse(ErrorReply::no_auth(), pool, recipient),
             Err(error) => return refuse(error.reply(), pool, recipient),
         };
@@ -152,6 +157,12 @@ impl Session {
         self.authenticated = secret.matches(password);
         if self.authenticated { Ok(()) } else { Err(ErrorReply::invalid_password()) }
     }
+}
+
+/// Words of an HTTP request that no Redis command has for its name. A web page can make a browser of the same network
+/// send what it likes behind them; so, as in Redis, nothing behind them is looked at.
+fn is_http(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
 /// What a client may ask for before it has given the password.

@@ -1,6 +1,7 @@
 //! A connected socket of either family, read into a scratch buffer and written with vectors.
 
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read};
+use std::net::Shutdown;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -63,6 +64,18 @@ impl Stream {
         }
     }
 
+    /// Reads once and appends it, without asking the runtime whether anything has come. For a socket whose write has just
+    /// failed: what the peer said before may be there although its event isn't. `WouldBlock` when nothing is.
+    pub fn read_at_once(&self, buf: &mut BytesMut) -> io::Result<usize> {
+        let mut bytes = [0; 4 << 10];
+        let len = match self {
+            Self::Tcp(stream) => (&*SockRef::from(stream)).read(&mut bytes)?,
+            Self::Unix(stream) => (&*SockRef::from(stream)).read(&mut bytes)?,
+        };
+        buf.extend_from_slice(&bytes[..len]);
+        Ok(len)
+    }
+
     /// Writes what the socket takes now, without waiting. `WouldBlock` when it is full.
     pub fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match (self, parts) {
@@ -70,6 +83,14 @@ impl Stream {
             (Self::Unix(stream), [one]) => stream.try_write(one),
             (Self::Tcp(stream), _) => stream.try_write_vectored(parts),
             (Self::Unix(stream), _) => stream.try_write_vectored(parts),
+        }
+    }
+
+    /// Tells the peer that nothing more will be written (FIN).
+    pub fn finish(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => SockRef::from(stream).shutdown(Shutdown::Write),
+            Self::Unix(stream) => SockRef::from(stream).shutdown(Shutdown::Write),
         }
     }
 

@@ -211,7 +211,11 @@ fn shown(bytes: &[u8], most: usize) -> String {
     String::from_utf8_lossy(&cut[..end]).replace(['\r', '\n'], " ")
 }
 
-/// A byte that is safe inside a line of text.
+/// A byte that is safe inside a line of text. Line ends become spaces, as in Redis, which repeats the rest as it is.
 fn printable(byte: u8) -> char {
-    if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' }
+    match byte {
+        b'\r' | b'\n' => ' ',
+        byte if byte.is_ascii_graphic() || byte == b' ' => byte as char,
+        _ => '?',
+    }
 }

@@ -16,22 +16,28 @@ pub fn inline_to_array(line: &[u8]) -> Result<Vec<u8>, ProtocolError> {
 
 fn words(line: &[u8]) -> Result<Vec<Vec<u8>>, ProtocolError> {
     let mut words = Vec::new();
-    let mut rest = line.trim_ascii_start();
+    let mut rest = skip_space(line);
     while !rest.is_empty() {
         let mut word = Vec::new();
-        while let Some((&byte, after)) = rest.split_first() {
-            rest = after;
-            match byte {
-                b'"' => rest = double_quoted(rest, &mut word)?,
-                b'\'' => rest = single_quoted(rest, &mut word)?,
-                byte if byte.is_ascii_whitespace() || byte == 0 => break,
-                byte => word.push(byte),
-            }
-        }
+        rest = skip_space(plain(rest, &mut word)?);
         words.push(word);
-        rest = rest.trim_ascii_start();
     }
     Ok(words)
+}
+
+/// Reads up to the end of the word, which a quoted piece is always at. As in Redis, vertical tabs and form feeds are
+/// space between words only. A NUL, at which Redis would wait for the rest of the line for ever, ends a word.
+fn plain<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
+    while let Some((&byte, after)) = rest.split_first() {
+        match byte {
+            b'"' => return double_quoted(after, word),
+            b'\'' => return single_quoted(after, word),
+            b' ' | b'\t' | b'\r' | b'\n' | 0 => return Ok(after),
+            byte => word.push(byte),
+        }
+        rest = after;
+    }
+    Ok(rest)
 }
 
 /// Reads up to the closing quote; what follows it must end the word.
@@ -82,9 +88,18 @@ fn single_quoted<'a>(mut rest: &'a [u8], word: &mut Vec<u8>) -> Result<&'a [u8],
 
 fn ended(after: &[u8]) -> Result<&[u8], ProtocolError> {
     match after.first() {
-        Some(byte) if !byte.is_ascii_whitespace() => Err(ProtocolError::UnbalancedQuotes),
+        Some(byte) if !is_space(*byte) => Err(ProtocolError::UnbalancedQuotes),
         _ => Ok(after),
     }
+}
+
+fn skip_space(text: &[u8]) -> &[u8] {
+    &text[text.iter().take_while(|byte| is_space(**byte)).count()..]
+}
+
+/// C's isspace.
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
 fn hex(digit: u8) -> u8 {
@@ -104,6 +119,7 @@ mod tests {
             (br#"set "\x00\xff\n\"\q" 'it\'s \n'"#, &[b"set", b"\x00\xff\n\"q", b"it's \\n"]),
             (br#"set "" ''"#, &[b"set", b"", b""]),
             (br#"se"t"  a"#, &[b"set", b"a"]),
+            (b"\x0b\x0cset \x0ba\x0c \"b\"\x0bc", &[b"set", b"a\x0c", b"b", b"c"]),
         ] {
             assert_eq!(words(line).unwrap(), expected, "{}", line.escape_ascii());
         }

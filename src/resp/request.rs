@@ -2,6 +2,7 @@
 
 use super::args::ArgSpan;
 use super::error_reply::ErrorReply;
+use super::inline::is_space;
 use super::length::{self, Length};
 
 /// Bounds of a request. Past them the client gets a protocol error and is closed.
@@ -15,12 +16,27 @@ pub struct Limits {
     pub max_inline: usize,
     /// Longest request in bytes; at most 1 GiB (Redis's client-query-buffer-limit), so that spans fit 32 bits.
     pub max_request: usize,
+    /// Whether the client has given the password, or needs none. Before, Redis's far smaller bounds hold: strangers
+    /// must not fill the memory.
+    pub authenticated: bool,
 }
+
+/// Most arguments of a request before the password was given, as in Redis.
+const STRANGERS_ARGS: i64 = 10;
+
+/// Longest argument in bytes before the password was given, as in Redis.
+const STRANGERS_BULK: i64 = 16 << 10;
 
 impl Default for Limits {
     /// Redis's own.
     fn default() -> Self {
-        Self { max_args: 1024 * 1024, max_bulk: 512 << 20, max_inline: 64 << 10, max_request: 1 << 30 }
+        Self {
+            max_args: 1024 * 1024,
+            max_bulk: 512 << 20,
+            max_inline: 64 << 10,
+            max_request: 1 << 30,
+            authenticated: true,
+        }
     }
 }
 
@@ -49,6 +65,10 @@ pub enum ProtocolError {
     ArrayLength,
     /// The number behind `$` is no number, negative, or too large.
     BulkLength,
+    /// More arguments than a client may send that hasn't given the password.
+    StrangersArrayLength,
+    /// A longer argument than a client may send that hasn't given the password.
+    StrangersBulkLength,
     /// An argument does not start with `$`.
     ExpectedBulk(u8),
     /// An argument isn't followed by CRLF where its length says.
@@ -67,6 +87,8 @@ impl ProtocolError {
         match self {
             Self::ArrayLength => ErrorReply::protocol("invalid multibulk length"),
             Self::BulkLength => ErrorReply::protocol("invalid bulk length"),
+            Self::StrangersArrayLength => ErrorReply::protocol("unauthenticated multibulk length"),
+            Self::StrangersBulkLength => ErrorReply::protocol("unauthenticated bulk length"),
             Self::ExpectedBulk(byte) => ErrorReply::protocol_expected_bulk(*byte),
             Self::Terminator => ErrorReply::protocol("expected CRLF after bulk"),
             Self::InlineTooBig => ErrorReply::protocol("too big inline request"),
@@ -118,6 +140,9 @@ impl RequestScanner {
                         Length::Incomplete => return Ok(Scanned::Incomplete),
                         Length::Read(count, next) if count <= 0 => return Ok(Scanned::Nothing(next)),
                         Length::Read(count, next) if count <= i64::from(limits.max_args) => {
+                            if count > STRANGERS_ARGS && !limits.authenticated {
+                                return Err(ProtocolError::StrangersArrayLength);
+                            }
                             spans.clear();
                             self.at = next;
                             self.expects = Expects::Argument(count as u32);
@@ -132,6 +157,9 @@ impl RequestScanner {
                     Some(b'$') => match length::read(buf, self.at + 1) {
                         Length::Incomplete => return Ok(Scanned::Incomplete),
                         Length::Read(len, next) if len >= 0 && len as u64 <= limits.max_bulk as u64 => {
+                            if len > STRANGERS_BULK && !limits.authenticated {
+                                return Err(ProtocolError::StrangersBulkLength);
+                            }
                             let len = len as usize;
                             if next + len > limits.max_request {
                                 return Err(ProtocolError::RequestTooBig);
@@ -184,7 +212,7 @@ impl RequestScanner {
             }
             Some(newline) => {
                 self.finish();
-                let blank = buf[..text].iter().all(u8::is_ascii_whitespace);
+                let blank = buf[..text].iter().all(|byte| is_space(*byte));
                 Ok(if blank {
                     Scanned::Nothing(newline + 1)
                 } else {
@@ -273,6 +301,26 @@ mod tests {
             let outcome = whole(input);
             let Some(Err(error)) = outcome.last() else { panic!("{} was taken", input.escape_ascii()) };
             assert_eq!(error.reply().as_str(), text, "{}", input.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn strangers_are_kept_short() {
+        let limits = Limits { authenticated: false, ..Limits::default() };
+        for (input, refused) in [
+            (&b"*10\r\n$16384\r\n"[..], None),
+            (b"*11\r\n", Some(ProtocolError::StrangersArrayLength)),
+            (b"*1\r\n$16385\r\n", Some(ProtocolError::StrangersBulkLength)),
+            (b"*1048577\r\n", Some(ProtocolError::ArrayLength)),
+            (b"*1\r\n$536870913\r\n", Some(ProtocolError::BulkLength)),
+        ] {
+            let outcome = scan_in_pieces(input, &[], &limits);
+            assert_eq!(
+                outcome.last().map(|last| *last.as_ref().unwrap_err()),
+                refused,
+                "{}",
+                input.escape_ascii()
+            );
         }
     }
 

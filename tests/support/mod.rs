@@ -12,6 +12,7 @@ mod process;
 mod random;
 mod redis;
 mod resp;
+mod shards;
 mod shardwise;
 mod wait;
 
@@ -21,6 +22,7 @@ pub use process::{Process, locate};
 pub use random::Random;
 pub use redis::Redis;
 pub use resp::{Resp, Value, encode};
+pub use shards::Shards;
 pub use shardwise::Shardwise;
 pub use wait::{PATIENCE, poll, wait_until};
 

@@ -153,6 +153,41 @@ impl Resp {
         Ok(bytes)
     }
 
+    /// Reads one reply as the bytes it is.
+    #[track_caller]
+    pub fn read_bytes(&mut self) -> Vec<u8> {
+        let mut reply = Vec::new();
+        let mut outstanding = 1;
+        while outstanding > 0 {
+            outstanding -= 1;
+            let line = self.read_line().unwrap_or_else(|e| panic!("no reply: {e}"));
+            reply.extend_from_slice(&line);
+            reply.extend_from_slice(b"\r\n");
+            let announced = || length(&line[1..]).unwrap_or_else(|e| panic!("{e}")).unwrap_or(0);
+            match line.first() {
+                Some(b'$') if line != b"$-1" => reply.extend(self.read_raw(announced() + 2)),
+                Some(b'*') => outstanding += announced(),
+                _ => {}
+            }
+        }
+        reply
+    }
+
+    /// Reads what has come, and waits for it if nothing has. `None` when the peer has closed, or reset.
+    #[track_caller]
+    pub fn read_some(&mut self) -> Option<Vec<u8>> {
+        match self.reader.fill_buf() {
+            Ok([]) => None,
+            Ok(bytes) => {
+                let bytes = bytes.to_vec();
+                self.reader.consume(bytes.len());
+                Some(bytes)
+            }
+            Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => None,
+            Err(e) => panic!("nothing comes: {e}"),
+        }
+    }
+
     /// Reads one line, without its CRLF.
     fn read_line(&mut self) -> io::Result<Vec<u8>> {
         let mut line = Vec::new();
@@ -222,6 +257,49 @@ impl Value {
     /// An array.
     pub fn array(items: impl IntoIterator<Item = Self>) -> Self {
         Self::Array(items.into_iter().collect())
+    }
+
+    /// A reply that was read as bytes.
+    #[track_caller]
+    pub fn parse(reply: &[u8]) -> Self {
+        match Self::parse_one(reply) {
+            Some((value, [])) => value,
+            other => panic!("not one RESP2 reply: {} ({other:?})", reply.escape_ascii()),
+        }
+    }
+
+    /// The reply at the beginning of `bytes`, and what follows it.
+    fn parse_one(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let end = bytes.windows(2).position(|end| end == b"\r\n")?;
+        let (line, mut rest) = (bytes.get(1..end)?, &bytes[end + 2..]);
+        let text = || String::from_utf8_lossy(line).into_owned();
+        let value = match bytes[0] {
+            b'+' => Self::Simple(text()),
+            b'-' => Self::Error(text()),
+            b':' => Self::Int(text().parse().ok()?),
+            b'$' => match length(line).ok()? {
+                None => Self::Nil,
+                Some(n) => {
+                    let (bulk, after) = rest.split_at_checked(n)?;
+                    rest = after.strip_prefix(b"\r\n")?;
+                    Self::bulk(bulk)
+                }
+            },
+            b'*' => match length(line).ok()? {
+                None => Self::Nil,
+                Some(n) => {
+                    let mut items = Vec::new();
+                    for _ in 0..n {
+                        let (item, after) = Self::parse_one(rest)?;
+                        items.push(item);
+                        rest = after;
+                    }
+                    Self::Array(items)
+                }
+            },
+            _ => return None,
+        };
+        Some((value, rest))
     }
 
     /// Whether this is an error that begins so.
