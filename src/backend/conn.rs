@@ -2,38 +2,36 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use bytes::{Buf, Bytes, BytesMut};
 use tokio::time::Sleep;
 
 use super::connect::cause_of;
 use super::pipe::{Pipe, Request};
+use super::replies::Reader;
 use super::server::Shared;
-use crate::exchange::{Cause, Flush, Inbox, Outcome, Recipient, Reply, Ticket, Written};
+use crate::exchange::{Cause, Flush, Outcome, Recipient, Ticket, Written};
 use crate::net::Stream;
-use crate::resp::ReplyScanner;
 
 /// A socket, what is on its way to it, and what is awaited from it.
 pub struct Conn {
-    shared: Rc<Shared>,
-    stream: RefCell<Stream>,
-    pipe: RefCell<Pipe>,
-    reader: RefCell<Reader>,
+    pub(super) shared: Rc<Shared>,
+    pub(super) stream: RefCell<Stream>,
+    pub(super) pipe: RefCell<Pipe>,
+    pub(super) reader: RefCell<Reader>,
     /// In this turn's list already.
     marked: Cell<bool>,
     /// The socket was full: the driver waits until it can be written to.
     blocked: Cell<bool>,
     /// Why it cannot go on, found outside the driver.
-    broken: Cell<Option<Cause>>,
+    pub(super) broken: Cell<Option<Cause>>,
     /// A timer for the oldest request is running.
     timing: Cell<bool>,
     /// At least one reply came: the server is alive.
-    answered: Cell<bool>,
+    pub(super) answered: Cell<bool>,
     /// It has been counted as a failure of its server: once, however many requests suffer from it.
     failed: Cell<bool>,
     driver: RefCell<Option<Waker>>,
@@ -47,30 +45,6 @@ pub enum Ended {
     /// The connection is useless.
     Over(Cause),
 }
-
-#[derive(Default)]
-struct Reader {
-    inbox: Inbox,
-    scanner: ReplyScanner,
-    /// A reply that is being passed on piece by piece.
-    streaming: Option<Streaming>,
-}
-
-struct Streaming {
-    ticket: Option<Ticket>,
-    /// Bytes still to come.
-    left: usize,
-    /// Bytes of the whole reply.
-    len: usize,
-    /// When the last piece came: a reply that stands still is late.
-    since: Instant,
-}
-
-/// A reply longer than this is passed on before it is complete, if it is a client's next one.
-const STREAM_THRESHOLD: usize = 64 << 10;
-
-/// A complete reply from this size on moves as it is; a smaller one is copied.
-const SHARE_THRESHOLD: usize = 16 << 10;
 
 /// Reads in a row before other tasks get their turn.
 const READS_PER_TURN: usize = 4;
@@ -229,140 +203,6 @@ impl Conn {
         Poll::Pending
     }
 
-    /// One read, and every reply that it completes.
-    fn poll_read(&self, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
-        let mut stream = self.stream.borrow_mut();
-        let broken = self.broken.get().is_some();
-        if !broken && stream.poll_read_ready(cx).is_pending() {
-            return Poll::Pending;
-        }
-        let mut reader = self.reader.borrow_mut();
-        let reader = &mut *reader;
-        let pool = &self.shared.turn.buffers;
-        let missing = match &reader.streaming {
-            Some(_) => 0,
-            None => reader.scanner.missing(reader.inbox.len()),
-        };
-        let mut buffer = reader.inbox.buffer(missing, pool);
-        let polled = match broken {
-            false => stream.poll_read_into(cx, &mut buffer),
-            true => match stream.read_at_once(&mut buffer) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
-                read => Poll::Ready(read),
-            },
-        };
-        drop(stream);
-        match polled {
-            Poll::Pending => {
-                reader.inbox.keep(buffer, missing, pool);
-                Poll::Pending
-            }
-            Poll::Ready(Ok(0)) => Poll::Ready(Err(Cause::Closed)),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(read_failed(&error))),
-            Poll::Ready(Ok(_)) => {
-                let result = self.receive(reader, buffer);
-                self.show_queues();
-                Poll::Ready(result)
-            }
-        }
-    }
-
-    /// Hands on every complete reply in `buffer` and keeps the rest.
-    fn receive(&self, reader: &mut Reader, mut buffer: BytesMut) -> Result<(), Cause> {
-        let pool = &self.shared.turn.buffers;
-        self.receive_streamed(reader, &mut buffer)?;
-        let mut at = 0;
-        while at < buffer.len() {
-            if self.broken.get() == Some(Cause::Protocol) {
-                // An early answer was the last one: what follows it would go to requests that never left.
-                return Err(Cause::Protocol);
-            }
-            let Some(len) = reader.scanner.scan(&buffer[at..]).map_err(|_| Cause::Protocol)? else { break };
-            let ticket = self.take_head()?;
-            self.judge(&buffer[at..at + len], ticket.is_some());
-            self.shared.count_response(len);
-            if len < SHARE_THRESHOLD {
-                if let Some(ticket) = ticket {
-                    ticket.settle(Outcome::Reply(Reply::Borrowed(&buffer[at..at + len])));
-                }
-                at += len;
-            } else {
-                let mut reply = buffer.split_to(at + len);
-                reply.advance(at);
-                at = 0;
-                if let Some(ticket) = ticket {
-                    ticket.settle(Outcome::Reply(Reply::Shared(reply.freeze())));
-                }
-            }
-        }
-        buffer.advance(at);
-        if !buffer.is_empty() && self.pipe.borrow().head().is_none() {
-            // The beginning of something that nobody asked for: the next request must not get it.
-            return Err(Cause::Protocol);
-        }
-        if let Some(len) = reader.scanner.bulk_len()
-            && len > STREAM_THRESHOLD
-            && self.head_may_stream()
-        {
-            let ticket = self.take_head()?;
-            reader.scanner = ReplyScanner::default();
-            let since = self.shared.turn.now(Instant::now);
-            self.judge(&buffer, ticket.is_some());
-            reader.streaming = Some(Streaming { ticket, left: len, len, since });
-            self.shared.count_response(len);
-            self.receive_streamed(reader, &mut buffer)?;
-        }
-        let missing = reader.scanner.missing(buffer.len());
-        reader.inbox.keep(buffer, missing, pool);
-        Ok(())
-    }
-
-    /// Passes on what belongs to a reply that is being streamed.
-    fn receive_streamed(&self, reader: &mut Reader, buffer: &mut BytesMut) -> Result<(), Cause> {
-        let Some(streaming) = &mut reader.streaming else { return Ok(()) };
-        let piece = buffer.split_to(buffer.len().min(streaming.left)).freeze();
-        streaming.check_terminator(&piece)?;
-        streaming.left -= piece.len();
-        streaming.since = self.shared.turn.now(Instant::now);
-        if let Some(ticket) = &streaming.ticket {
-            ticket.stream(piece);
-        }
-        if streaming.left == 0 {
-            let ticket = reader.streaming.take().and_then(|streaming| streaming.ticket);
-            ticket.into_iter().for_each(Ticket::end_stream);
-        }
-        Ok(())
-    }
-
-    /// Whether the reply to the head of the FIFO may be passed on piece by piece.
-    fn head_may_stream(&self) -> bool {
-        let pipe = self.pipe.borrow();
-        pipe.head().is_some_and(|head| head.ticket.as_ref().is_none_or(Ticket::begin_stream))
-    }
-
-    /// What a reply says of its server's health: one that loads its data is not ready, and a late reply proves nothing.
-    #[inline]
-    fn judge(&self, reply: &[u8], wanted: bool) {
-        self.answered.set(true);
-        if reply.starts_with(b"-LOADING ") {
-            self.shared.failed();
-        } else if wanted {
-            self.shared.succeeded();
-        }
-    }
-
-    /// Takes the head of the FIFO for a reply. An answer that nobody awaits, or one that came before its request
-    /// had left whole, ends the connection.
-    #[inline]
-    fn take_head(&self) -> Result<Option<Ticket>, Cause> {
-        let (head, early) = self.pipe.borrow_mut().pop().ok_or(Cause::Protocol)?;
-        if early {
-            self.broken.set(Some(Cause::Protocol));
-            self.wake_driver();
-        }
-        Ok(head.ticket)
-    }
-
     /// Runs the timer of the oldest request. It is set anew only when it fires, not for each request.
     fn poll_timer(&self, cx: &mut Context<'_>, timer: &mut Option<Pin<Box<Sleep>>>) -> Poll<Ended> {
         let Some(timeout) = self.shared.settings.timeout else { return Poll::Pending };
@@ -441,7 +281,7 @@ impl Conn {
         self.shared.show_queues(&mut pipe);
     }
 
-    fn show_queues(&self) {
+    pub(super) fn show_queues(&self) {
         self.shared.show_queues(&mut self.pipe.borrow_mut());
     }
 
@@ -462,7 +302,7 @@ impl Conn {
         }
     }
 
-    fn wake_driver(&self) {
+    pub(super) fn wake_driver(&self) {
         if let Some(driver) = self.driver.borrow().as_ref() {
             driver.wake_by_ref();
         }
@@ -489,30 +329,5 @@ impl Flush for Conn {
         } else {
             self.show_queues();
         }
-    }
-}
-
-// === impl Streaming ===
-
-impl Streaming {
-    /// The last two bytes of the reply must be CRLF, in whatever pieces they come.
-    fn check_terminator(&self, piece: &Bytes) -> Result<(), Cause> {
-        let offset = self.len - self.left;
-        for (position, expected) in [(self.len - 2, b'\r'), (self.len - 1, b'\n')] {
-            if let Some(i) = position.checked_sub(offset)
-                && piece.get(i).is_some_and(|byte| *byte != expected)
-            {
-                return Err(Cause::Protocol);
-            }
-        }
-        Ok(())
-    }
-}
-
-fn read_failed(error: &io::Error) -> Cause {
-    match cause_of(error) {
-        // On an established connection the kernel gave up on unacknowledged data.
-        Cause::ConnectTimeout => Cause::ResponseTimeout,
-        cause => cause,
     }
 }

@@ -14,6 +14,7 @@ mod conn;
 mod connect;
 mod lane;
 mod pipe;
+mod replies;
 mod server;
 
 pub use conn::Conn;
