@@ -173,7 +173,8 @@ mod tests {
         assert_eq!(probe(Some(&password), &[(AUTH, b"+OK\r\n"), (PING, b"+PONG\r\n")]), Ok(()));
         let refused = probe(Some(&password), &[(AUTH, b"-WRONGPASS no\r\n")]);
         assert_eq!(refused, Err(ProbeError::Refused("WRONGPASS no".into())));
-        const NONE: &[u8] = b"-ERR AUTH <password> called without any password configured for the default user.\r\n";
+        const NONE: &[u8] =
+            b"-ERR AUTH <password> called without any password configured for the default user.\r\n";
         assert_eq!(probe(Some(&password), &[(AUTH, NONE), (PING, b"+PONG\r\n")]), Ok(()));
     }
 

@@ -105,7 +105,11 @@ fn without_a_password_auth_is_told_so() {
     let shards = Shards::<1>::start("");
     let mut client = shards.client();
     assert_eq!(client.call(["AUTH", "x"]), error("ERR Client sent AUTH, but no password is set"));
-    assert_eq!(client.call(["AUTH", "default", "x"]), Value::ok(), "Redis's default user takes any password then");
+    assert_eq!(
+        client.call(["AUTH", "default", "x"]),
+        Value::ok(),
+        "Redis's default user takes any password then"
+    );
     assert!(client.call(["AUTH", "nobody", "x"]).is_error("WRONGPASS "));
     assert_eq!(client.call(["SET", "k", "v"]), Value::ok());
 }
@@ -200,7 +204,8 @@ fn a_server_that_refuses_the_password_is_named() {
     for i in 0..100 {
         let reply = client.call(["SET", &format!("key:{i:x}"), "v"]);
         if reply != Value::ok() {
-            let text = format!("ERR Connection refused: {}, AUTH or SELECT failed", shards.servers[1].address());
+            let text =
+                format!("ERR Connection refused: {}, AUTH or SELECT failed", shards.servers[1].address());
             assert_eq!(reply, error(&text));
             refused += 1;
         }
@@ -228,7 +233,8 @@ fn a_database_that_the_server_does_not_have_is_an_error() {
 /// A password for clients only: nutcracker's users have it, since it never looked at what the servers said to its AUTH.
 #[test]
 fn servers_without_a_password_take_part_in_a_pool_with_one() {
-    let shards = Shards::with_servers([Redis::start()], "redis_auth: secret\nredis_db: 2", &["--threads", "1"]);
+    let shards =
+        Shards::with_servers([Redis::start()], "redis_auth: secret\nredis_db: 2", &["--threads", "1"]);
     let mut client = shards.client();
     assert_eq!(client.call(["SET", "k", "v"]), error(NOAUTH));
     assert_eq!(client.call(["AUTH", "secret"]), Value::ok());

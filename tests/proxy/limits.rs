@@ -110,12 +110,14 @@ fn announced_lengths_take_no_memory() {
     let before = resident(&shards.proxy);
     let mut clients: Vec<Resp> = (0..200).map(|_| shards.client()).collect();
     for (i, client) in clients.iter_mut().enumerate() {
-        client.send_raw([
-            "*1048576\r\n$3\r\nGET\r\n$536870912\r\nabc",
-            "*1048576\r\n",
-            "*1\r\n$536870912\r\n",
-            "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\nabc",
-        ][i % 4]);
+        client.send_raw(
+            [
+                "*1048576\r\n$3\r\nGET\r\n$536870912\r\nabc",
+                "*1048576\r\n",
+                "*1\r\n$536870912\r\n",
+                "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\nabc",
+            ][i % 4],
+        );
     }
     // Both workers have read all of it when they answer clients that came later.
     for _ in 0..4 {
