@@ -6,12 +6,20 @@ mod proxy {
     mod auth;
     mod compare;
     mod crosskeys;
+    mod dead_server;
+    mod ejection;
+    mod fleet;
+    mod half_replies;
+    mod lifecycle;
     mod limits;
+    mod load;
     mod local;
     mod placement;
     mod protocol;
     mod read_only;
     mod split;
+    mod stats_port;
     mod support_selftest;
+    mod timeouts;
     mod unix;
 }

@@ -67,6 +67,10 @@ fn need(config: &Config, workers: u64) -> Need {
         need.least_clients += most.unwrap_or(SOME_CLIENTS);
     }
     need.clients = need.clients.min(PLENTY.max(need.least_clients));
+    if let Some(most) = config.process.max_clients.map(|most| u64::from(most.get())) {
+        need.clients = need.clients.min(most);
+        need.least_clients = need.least_clients.min(most);
+    }
     need
 }
 
@@ -85,5 +89,9 @@ mod tests {
         assert_eq!(one.fixed, CONTROL + WORKER + 2 + 1);
         assert_eq!(four.fixed, CONTROL + 4 * WORKER + 8 + 1);
         assert_eq!((one.clients, one.least_clients), (PLENTY, SOME_CLIENTS));
+        let process =
+            crate::config::Process { max_clients: std::num::NonZeroU32::new(100), ..config.process };
+        let few = need(&Config { process, ..config }, 1);
+        assert_eq!((few.clients, few.least_clients), (100, 100), "max_clients bounds all pools together");
     }
 }

@@ -109,6 +109,7 @@ fn start(options: &ServeOptions, config: Arc<Config>, log: Log) -> Result<Starte
         Some(path) => Some(PidFile::write(path).map_err(|error| StartError::PidFile(path.clone(), error))?),
         None => None,
     };
+    give_memory_back();
     let workers = workers(options.threads.unwrap_or(config.process.threads));
     announce(options, &config, workers);
     fd_limit::raise(&config, workers);
@@ -119,6 +120,14 @@ fn start(options: &ServeOptions, config: Arc<Config>, log: Log) -> Result<Starte
         Control::start(config, workers, doors, signals, Box::new(log)).map_err(StartError::Workers)?;
     drop(inside);
     Ok((runtime, control, pid_file))
+}
+
+/// Lets the allocator return what a burst took even when nothing happens afterwards. After the fork of `-d`, since it
+/// starts a thread.
+fn give_memory_back() {
+    if let Err(error) = tikv_jemalloc_ctl::background_thread::write(true) {
+        warn!(%error, "the allocator's thread does not start: memory goes back to the system later");
+    }
 }
 
 fn workers(threads: Threads) -> usize {

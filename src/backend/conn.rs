@@ -34,6 +34,8 @@ pub struct Conn {
     timing: Cell<bool>,
     /// At least one reply came: the server is alive.
     answered: Cell<bool>,
+    /// It has been counted as a failure of its server: once, however many requests suffer from it.
+    failed: Cell<bool>,
     driver: RefCell<Option<Waker>>,
 }
 
@@ -60,6 +62,8 @@ struct Streaming {
     left: usize,
     /// Bytes of the whole reply.
     len: usize,
+    /// When the last piece came: a reply that stands still is late.
+    since: Instant,
 }
 
 /// A reply longer than this is passed on before it is complete, if it is a client's next one.
@@ -76,6 +80,7 @@ impl Conn {
     pub(super) fn new(stream: Stream, pipe: Pipe, shared: Rc<Shared>) -> Rc<Self> {
         shared.stats.server_connections.add(1);
         shared.stats.server_total.add(1);
+        let timing = pipe.oldest().is_some();
         Rc::new(Self {
             shared,
             stream: RefCell::new(stream),
@@ -84,8 +89,9 @@ impl Conn {
             marked: Cell::new(false),
             blocked: Cell::new(false),
             broken: Cell::new(None),
-            timing: Cell::new(false),
+            timing: Cell::new(timing),
             answered: Cell::new(false),
+            failed: Cell::new(false),
             driver: RefCell::new(None),
         })
     }
@@ -93,16 +99,14 @@ impl Conn {
     /// Appends a request; it leaves at the end of this turn.
     #[inline]
     pub(super) fn send(self: &Rc<Self>, request: Request<'_>, ticket: Ticket) {
+        self.mark();
         let shared = &self.shared;
-        let timed = shared.settings.timeout.is_some();
-        // Without a timeout nobody asks how old a request is.
         let now = shared.turn.now(Instant::now);
         let len = self.pipe.borrow_mut().push(request, ticket, now, &shared.turn.buffers);
         shared.count_request(len);
-        if timed && !self.timing.replace(true) {
+        if shared.settings.timeout.is_some() && !self.timing.replace(true) {
             self.wake_driver();
         }
-        self.mark();
     }
 
     /// Asks to be flushed at the end of this turn.
@@ -130,9 +134,17 @@ impl Conn {
         self.answered.get()
     }
 
-    /// Whether nothing is due any more.
+    /// Whether nothing is due any more that somebody still waits for.
     pub(super) fn is_drained(&self) -> bool {
-        self.pipe.borrow().is_empty() && self.reader.borrow().streaming.is_none()
+        let streams = |reader: &Reader| reader.streaming.as_ref().is_some_and(|one| one.ticket.is_some());
+        self.pipe.borrow().oldest().is_none() && !streams(&self.reader.borrow())
+    }
+
+    /// Counts it as a failure of its server, unless it has been already.
+    pub(super) fn count_failure(&self) {
+        if !self.failed.replace(true) {
+            self.shared.failed();
+        }
     }
 
     /// Fails everything, and ends the driver.
@@ -141,6 +153,7 @@ impl Conn {
         let error = self.shared.error(cause);
         touched.into_iter().for_each(|ticket| ticket.settle(Outcome::Unknown(error.clone())));
         untouched.take_all().into_iter().for_each(|ticket| ticket.settle(Outcome::Unsent(error.clone())));
+        self.shared.show_queues(&mut untouched);
         self.broken.set(Some(cause));
         self.wake_driver();
     }
@@ -157,7 +170,7 @@ impl Conn {
             .collect();
         let mut pipe = self.pipe.take();
         touched.extend(pipe.take_touched());
-        self.shared.show_queues(&pipe);
+        self.shared.show_queues(&mut pipe);
         (touched, pipe)
     }
 
@@ -174,19 +187,20 @@ impl Conn {
     /// Delivers what is due, taking no new requests, until all is there or one more timeout has passed.
     pub(super) async fn deliver_rest(self: &Rc<Self>) {
         let limit = self.shared.settings.timeout.unwrap_or_default();
-        let rest = async {
-            while !self.is_drained() {
-                if let Ended::Over(cause) = self.serve().await {
-                    return cause;
+        let mut timer = None;
+        let rest = poll_fn(|cx| {
+            loop {
+                let polled = self.poll_serve(cx, &mut timer);
+                match polled {
+                    Poll::Ready(Ended::Over(cause)) => return Poll::Ready(cause),
+                    _ if self.is_drained() => return Poll::Ready(Cause::ResponseTimeout),
+                    Poll::Ready(Ended::Late) => {}
+                    Poll::Pending => return Poll::Pending,
                 }
             }
-            self.count_end(Cause::ResponseTimeout);
-            Cause::ResponseTimeout
-        };
-        let cause = tokio::time::timeout(limit, rest).await.unwrap_or_else(|_| {
-            self.count_end(Cause::ResponseTimeout);
-            Cause::ResponseTimeout
         });
+        let cause = tokio::time::timeout(limit, rest).await.unwrap_or(Cause::ResponseTimeout);
+        self.count_end(cause);
         self.abort(cause);
     }
 
@@ -246,8 +260,6 @@ impl Conn {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(Cause::Closed)),
             Poll::Ready(Err(error)) => Poll::Ready(Err(read_failed(&error))),
             Poll::Ready(Ok(_)) => {
-                self.answered.set(true);
-                self.shared.succeeded();
                 let result = self.receive(reader, buffer);
                 self.show_queues();
                 Poll::Ready(result)
@@ -258,7 +270,7 @@ impl Conn {
     /// Hands on every complete reply in `buffer` and keeps the rest.
     fn receive(&self, reader: &mut Reader, mut buffer: BytesMut) -> Result<(), Cause> {
         let pool = &self.shared.turn.buffers;
-        reader.receive_streamed(&mut buffer)?;
+        self.receive_streamed(reader, &mut buffer)?;
         let mut at = 0;
         while at < buffer.len() {
             if self.broken.get() == Some(Cause::Protocol) {
@@ -267,6 +279,7 @@ impl Conn {
             }
             let Some(len) = reader.scanner.scan(&buffer[at..]).map_err(|_| Cause::Protocol)? else { break };
             let ticket = self.take_head()?;
+            self.judge(&buffer[at..at + len], ticket.is_some());
             self.shared.count_response(len);
             if len < SHARE_THRESHOLD {
                 if let Some(ticket) = ticket {
@@ -283,23 +296,59 @@ impl Conn {
             }
         }
         buffer.advance(at);
+        if !buffer.is_empty() && self.pipe.borrow().head().is_none() {
+            // The beginning of something that nobody asked for: the next request must not get it.
+            return Err(Cause::Protocol);
+        }
         if let Some(len) = reader.scanner.bulk_len()
             && len > STREAM_THRESHOLD
-            && self
-                .pipe
-                .borrow()
-                .head()
-                .is_some_and(|head| head.ticket.as_ref().is_none_or(Ticket::begin_stream))
+            && self.head_may_stream()
         {
             let ticket = self.take_head()?;
             reader.scanner = ReplyScanner::default();
-            reader.streaming = Some(Streaming { ticket, left: len, len });
+            let since = self.shared.turn.now(Instant::now);
+            self.judge(&buffer, ticket.is_some());
+            reader.streaming = Some(Streaming { ticket, left: len, len, since });
             self.shared.count_response(len);
-            reader.receive_streamed(&mut buffer)?;
+            self.receive_streamed(reader, &mut buffer)?;
         }
         let missing = reader.scanner.missing(buffer.len());
         reader.inbox.keep(buffer, missing, pool);
         Ok(())
+    }
+
+    /// Passes on what belongs to a reply that is being streamed.
+    fn receive_streamed(&self, reader: &mut Reader, buffer: &mut BytesMut) -> Result<(), Cause> {
+        let Some(streaming) = &mut reader.streaming else { return Ok(()) };
+        let piece = buffer.split_to(buffer.len().min(streaming.left)).freeze();
+        streaming.check_terminator(&piece)?;
+        streaming.left -= piece.len();
+        streaming.since = self.shared.turn.now(Instant::now);
+        if let Some(ticket) = &streaming.ticket {
+            ticket.stream(piece);
+        }
+        if streaming.left == 0 {
+            let ticket = reader.streaming.take().and_then(|streaming| streaming.ticket);
+            ticket.into_iter().for_each(Ticket::end_stream);
+        }
+        Ok(())
+    }
+
+    /// Whether the reply to the head of the FIFO may be passed on piece by piece.
+    fn head_may_stream(&self) -> bool {
+        let pipe = self.pipe.borrow();
+        pipe.head().is_some_and(|head| head.ticket.as_ref().is_none_or(Ticket::begin_stream))
+    }
+
+    /// What a reply says of its server's health: one that loads its data is not ready, and a late reply proves nothing.
+    #[inline]
+    fn judge(&self, reply: &[u8], wanted: bool) {
+        self.answered.set(true);
+        if reply.starts_with(b"-LOADING ") {
+            self.shared.failed();
+        } else if wanted {
+            self.shared.succeeded();
+        }
     }
 
     /// Takes the head of the FIFO for a reply. An answer that nobody awaits, or one that came before its request
@@ -332,7 +381,7 @@ impl Conn {
                     return Poll::Ready(ended);
                 }
             }
-            let Some(oldest) = self.pipe.borrow().oldest() else {
+            let Some(oldest) = self.oldest() else {
                 self.timing.set(false);
                 *timer = None;
                 return Poll::Pending;
@@ -346,29 +395,38 @@ impl Conn {
         }
     }
 
-    /// Answers what is late with an error. A late reply leaves the connection to what else is due; a request
-    /// that could not even be written for so long means that the server takes nothing any more.
+    /// When the oldest clock started that still runs.
+    fn oldest(&self) -> Option<Instant> {
+        let streamed = self.reader.borrow().streaming.as_ref().map(|streaming| streaming.since);
+        self.pipe.borrow().oldest().into_iter().chain(streamed).min()
+    }
+
+    /// Answers what is late with an error. A late reply leaves the connection to what else is due; a request that
+    /// could not even be written for so long, or a reply that stands still, means that it is good for nothing more.
     fn expire(&self, limit: Instant) -> Option<Ended> {
+        let stands_still = self.reader.borrow().streaming.as_ref().is_some_and(|one| one.since <= limit);
         let expired = self.pipe.borrow_mut().expire(limit);
-        if expired.is_empty() {
+        if expired.is_empty() && !stands_still {
             return None;
         }
-        self.shared.stats.server_timedout.add(1);
-        self.shared.failed();
+        if !self.failed.get() {
+            self.shared.stats.server_timedout.add(1);
+        }
+        self.count_failure();
         let all_sent = expired.iter().all(|(_, sent)| *sent);
         for (ticket, sent) in expired {
             let cause = if sent { Cause::ResponseTimeout } else { Cause::QueueTimeout };
             ticket.settle(Outcome::Unknown(self.shared.error(cause)));
         }
-        let writable = all_sent && self.pipe.borrow().unwritten() == 0;
-        Some(if writable { Ended::Late } else { Ended::Over(Cause::ResponseTimeout) })
+        let usable = all_sent && !stands_still && self.pipe.borrow().unwritten() == 0;
+        Some(if usable { Ended::Late } else { Ended::Over(Cause::ResponseTimeout) })
     }
 
     fn write(&self) {
         let stream = self.stream.borrow();
         let mut pipe = self.pipe.borrow_mut();
         let written = pipe.out().write_to(|parts| stream.try_write_vectored(parts));
-        pipe.after_write(|| self.shared.turn.now(Instant::now));
+        pipe.after_write(Instant::now);
         match written {
             Ok(Written::All) => pipe.out().release(&self.shared.turn.buffers),
             Ok(Written::Blocked) => {
@@ -380,11 +438,11 @@ impl Conn {
                 self.wake_driver();
             }
         }
-        self.shared.show_queues(&pipe);
+        self.shared.show_queues(&mut pipe);
     }
 
     fn show_queues(&self) {
-        self.shared.show_queues(&self.pipe.borrow());
+        self.shared.show_queues(&mut self.pipe.borrow_mut());
     }
 
     fn count_end(&self, cause: Cause) {
@@ -414,9 +472,12 @@ impl Conn {
 impl Drop for Conn {
     fn drop(&mut self) {
         self.shared.stats.server_connections.sub(1);
-        let tickets = self.pipe.get_mut().take_all();
+        let streaming = self.reader.get_mut().streaming.take().and_then(|streaming| streaming.ticket);
+        let pipe = self.pipe.get_mut();
         let error = self.shared.error(Cause::Shutdown);
-        tickets.into_iter().for_each(|ticket| ticket.settle(Outcome::Unknown(error.clone())));
+        let tickets = streaming.into_iter().chain(pipe.take_all());
+        tickets.for_each(|ticket| ticket.settle(Outcome::Unknown(error.clone())));
+        self.shared.show_queues(pipe);
     }
 }
 
@@ -425,29 +486,13 @@ impl Flush for Conn {
         self.marked.set(false);
         if !self.blocked.get() && self.broken.get().is_none() {
             self.write();
+        } else {
+            self.show_queues();
         }
     }
 }
 
-// === impl Reader ===
-
-impl Reader {
-    /// Passes on what belongs to a reply that is being streamed.
-    fn receive_streamed(&mut self, buffer: &mut BytesMut) -> Result<(), Cause> {
-        let Some(streaming) = &mut self.streaming else { return Ok(()) };
-        let piece = buffer.split_to(buffer.len().min(streaming.left)).freeze();
-        streaming.check_terminator(&piece)?;
-        streaming.left -= piece.len();
-        if let Some(ticket) = &streaming.ticket {
-            ticket.stream(piece);
-        }
-        if streaming.left == 0 {
-            let ticket = self.streaming.take().and_then(|streaming| streaming.ticket);
-            ticket.into_iter().for_each(Ticket::end_stream);
-        }
-        Ok(())
-    }
-}
+// === impl Streaming ===
 
 impl Streaming {
     /// The last two bytes of the reply must be CRLF, in whatever pieces they come.

@@ -55,11 +55,20 @@ async fn open_tcp(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     let mut last = unresolved(format!("{host} has no address"));
     for address in addresses {
         match TcpStream::connect(address).await {
+            Ok(stream) if is_itself(&stream) => {
+                last = ConnectError { cause: Cause::Refused, detail: "reached only itself".into() };
+            }
             Ok(stream) => return Ok(stream),
             Err(error) => last = unreachable(error),
         }
     }
     Err(last)
+}
+
+/// Whether a socket is connected to itself. It happens on loopback when nobody listens on a port from which the
+/// kernel also takes local ones: both are the same, then, and requests would come back as replies.
+fn is_itself(stream: &TcpStream) -> bool {
+    matches!((stream.local_addr(), stream.peer_addr()), (Ok(local), Ok(peer)) if local == peer)
 }
 
 /// AUTH, then SELECT, before any traffic; each answer is checked (twemproxy does neither).
@@ -86,6 +95,7 @@ async fn handshake(stream: Stream, settings: &Settings) -> Result<Stream, Connec
             converse(&mut unix, &requests, &steps).await?;
             Ok(Stream::Unix(unix))
         }
+        Stream::Closed => Ok(Stream::Closed), // its first use fails
     }
 }
 
@@ -143,5 +153,29 @@ pub fn cause_of(error: &io::Error) -> Cause {
         }
         io::ErrorKind::WriteZero => Cause::Reset,
         _ => Cause::Unreachable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_reached_itself_is_seen() {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build().unwrap();
+        runtime.block_on(async {
+            let any = SocketAddr::from(([127, 0, 0, 1], 0));
+            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+            socket.bind(&any.into()).unwrap();
+            let own = socket.local_addr().unwrap();
+            socket.connect(&own).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            assert!(is_itself(&TcpStream::from_std(socket.into()).unwrap()));
+
+            let listener = std::net::TcpListener::bind(any).unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            assert!(!is_itself(&stream));
+        });
     }
 }

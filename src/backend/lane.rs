@@ -1,7 +1,9 @@
 //! A place for one connection to a server, which connects, serves and reconnects.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -19,6 +21,9 @@ pub struct Lane {
     link: RefCell<Link>,
     /// Connections that are late with a reply: they take no new requests, and deliver what is due.
     retiring: RefCell<Vec<Rc<Conn>>>,
+    /// Clients (their addresses) that are known to have nothing outstanding on any of those: since they take no new
+    /// requests, that stays so, and a FIFO is searched at most once for each.
+    passed: RefCell<HashSet<usize>>,
     /// Wakes the driver out of its wait: first demand, or the end.
     wake: Notify,
     started: Cell<bool>,
@@ -46,12 +51,16 @@ pub struct Fenced;
 /// Bytes waiting for one connection at which it takes no more requests.
 const QUEUE_LIMIT: usize = 64 << 20;
 
+/// A connection that lasted so long was a good one, even if nobody asked for anything: servers close idle ones.
+const STEADY: Duration = Duration::from_secs(1);
+
 impl Lane {
     pub(super) fn new(shared: Rc<Shared>, number: u64) -> Rc<Self> {
         Rc::new(Self {
             shared,
             link: RefCell::new(Link::Idle),
             retiring: RefCell::default(),
+            passed: RefCell::default(),
             wake: Notify::new(),
             started: Cell::new(false),
             number,
@@ -62,9 +71,17 @@ impl Lane {
     #[inline]
     pub fn admits(&self, client: &Rc<dyn Recipient>) -> Result<(), Fenced> {
         let retiring = self.retiring.borrow();
-        if !retiring.is_empty() && retiring.iter().any(|conn| conn.awaits(client)) {
+        if retiring.is_empty() {
+            return Ok(());
+        }
+        let address = Rc::as_ptr(client).addr();
+        if self.passed.borrow().contains(&address) {
+            return Ok(());
+        }
+        if retiring.iter().any(|conn| conn.awaits(client)) {
             return Err(Fenced);
         }
+        self.passed.borrow_mut().insert(address);
         Ok(())
     }
 
@@ -81,7 +98,7 @@ impl Lane {
             Link::Up(conn) if conn.unwritten() < QUEUE_LIMIT => return conn.send(request, ticket),
             Link::Connecting(pipe) if pipe.unwritten() < QUEUE_LIMIT => {
                 let shared = &self.shared;
-                let now = shared.turn.now(std::time::Instant::now);
+                let now = shared.turn.now(Instant::now);
                 let len = pipe.push(request, ticket, now, &shared.turn.buffers);
                 pipe.delay();
                 shared.count_request(len);
@@ -109,7 +126,7 @@ impl Lane {
     pub(super) fn close(&self) {
         let link = std::mem::replace(&mut *self.link.borrow_mut(), Link::Closed);
         match link {
-            Link::Connecting(mut pipe) => self.fail_unsent(pipe.take_all(), Cause::Shutdown),
+            Link::Connecting(pipe) => self.fail_unsent(pipe, Cause::Shutdown),
             Link::Up(conn) => conn.abort(Cause::Shutdown),
             Link::Idle | Link::Down(_) | Link::Closed => {}
         }
@@ -130,24 +147,37 @@ impl Lane {
         let mut backoff = Backoff::new(Rc::as_ptr(&self) as usize as u64 ^ self.number);
         while !self.is_closed() {
             match self.establish().await {
-                Ok(conn) => match conn.serve().await {
-                    Ended::Late => self.retire(conn),
-                    Ended::Over(cause) => {
-                        let harmed = self.lost(&conn, cause);
-                        if conn.has_answered() {
-                            backoff.reset();
-                        } else if harmed || backoff.is_failing() {
-                            self.rest(&mut backoff, cause).await;
-                        } else {
-                            backoff.after_failure();
-                        }
+                Ok(conn) => {
+                    if backoff.is_failing() {
+                        self.shared.log_back();
                     }
-                },
+                    self.serve(conn, &mut backoff).await;
+                }
                 Err(error) => {
-                    self.connect_failed(&error);
+                    self.connect_failed(&error, backoff.is_failing());
                     self.rest(&mut backoff, error.cause).await;
                 }
             }
+        }
+    }
+
+    /// Serves until the connection takes no new requests.
+    async fn serve(self: &Rc<Self>, conn: Rc<Conn>, backoff: &mut Backoff) {
+        let since = Instant::now();
+        let cause = match conn.serve().await {
+            Ended::Late => return self.retire(conn),
+            Ended::Over(cause) => cause,
+        };
+        let steady = conn.has_answered() || since.elapsed() >= STEADY;
+        self.lost(&conn, cause);
+        drop(conn); // closes the socket: not only after the rest
+        if steady {
+            backoff.reset();
+        } else if backoff.is_failing() {
+            self.rest(backoff, cause).await;
+        } else {
+            // The first time the next attempt follows at once, and what never left goes with it.
+            backoff.after_failure();
         }
     }
 
@@ -186,25 +216,28 @@ impl Lane {
             return conn.abort(Cause::ResponseTimeout);
         }
         self.retiring.borrow_mut().push(Rc::clone(&conn));
+        self.passed.borrow_mut().clear();
         let lane = Rc::clone(self);
         tokio::task::spawn_local(async move {
             conn.deliver_rest().await;
-            lane.retiring.borrow_mut().retain(|other| !Rc::ptr_eq(other, &conn));
+            let mut retiring = lane.retiring.borrow_mut();
+            retiring.retain(|other| !Rc::ptr_eq(other, &conn));
+            if retiring.is_empty() {
+                lane.passed.take();
+            }
         });
     }
 
     /// The connection is over: what may have been executed fails, what never left goes to the next one.
-    /// Whether anything failed; a connection that was closed with nothing in flight is no failure of its server.
-    fn lost(self: &Rc<Self>, conn: &Conn, cause: Cause) -> bool {
+    /// A connection that was closed with nothing in flight is no failure of its server.
+    fn lost(self: &Rc<Self>, conn: &Conn, cause: Cause) {
         let (touched, untouched) = conn.dismantle();
-        let harmed = !touched.is_empty();
-        if harmed {
-            self.shared.failed();
+        if !touched.is_empty() {
+            conn.count_failure();
         }
         self.reconnect_with(untouched);
         let error = self.shared.error(cause);
         touched.into_iter().for_each(|ticket| ticket.settle(Outcome::Unknown(error.clone())));
-        harmed
     }
 
     fn reconnect_with(&self, pipe: Pipe) {
@@ -212,14 +245,14 @@ impl Lane {
         match *link {
             Link::Closed => {
                 drop(link);
-                let mut pipe = pipe;
-                self.fail_unsent(pipe.take_all(), Cause::Shutdown);
+                self.fail_unsent(pipe, Cause::Shutdown);
             }
             _ => *link = Link::Connecting(pipe),
         }
     }
 
-    fn connect_failed(&self, error: &ConnectError) {
+    /// `again`: the attempt before had failed, too.
+    fn connect_failed(&self, error: &ConnectError, again: bool) {
         if self.is_closed() {
             return;
         }
@@ -228,7 +261,7 @@ impl Lane {
             Cause::ConnectTimeout => self.shared.stats.server_timedout.add(1),
             _ => self.shared.stats.server_err.add(1),
         }
-        self.shared.log_connect_failure(error);
+        self.shared.log_connect_failure(error, again);
     }
 
     /// Fails what waits, and everything that comes while the lane rests.
@@ -240,9 +273,8 @@ impl Lane {
                 _ => std::mem::replace(&mut *link, Link::Down(cause)),
             }
         };
-        if let Link::Connecting(mut pipe) = previous {
-            self.fail_unsent(pipe.take_all(), cause);
-            self.shared.show_queues(&pipe);
+        if let Link::Connecting(pipe) = previous {
+            self.fail_unsent(pipe, cause);
         }
         tokio::select! {
             () = sleep(backoff.after_failure()) => {}
@@ -250,9 +282,10 @@ impl Lane {
         }
     }
 
-    fn fail_unsent(&self, tickets: Vec<Ticket>, cause: Cause) {
+    fn fail_unsent(&self, mut pipe: Pipe, cause: Cause) {
         let error = self.shared.error(cause);
-        tickets.into_iter().for_each(|ticket| ticket.settle(Outcome::Unsent(error.clone())));
+        pipe.take_all().into_iter().for_each(|ticket| ticket.settle(Outcome::Unsent(error.clone())));
+        self.shared.show_queues(&mut pipe);
     }
 
     fn is_closed(&self) -> bool {

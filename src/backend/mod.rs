@@ -19,5 +19,5 @@ mod server;
 pub use conn::Conn;
 pub use connect::needs_no_password;
 pub use lane::{Fenced, Lane};
-pub use pipe::Request;
+pub use pipe::{Pipe, Request};
 pub use server::{Server, Settings};

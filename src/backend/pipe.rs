@@ -30,6 +30,21 @@ pub struct Pipe {
     sent: usize,
     /// Some requests were not written in the turn in which they were admitted.
     delayed: bool,
+    /// What the gauges say of it.
+    shown: Queues,
+}
+
+/// How much waits in a pipe, and how much is awaited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Queues {
+    /// Requests waiting to be written.
+    pub waiting: u64,
+    /// Bytes of them.
+    pub waiting_bytes: u64,
+    /// Requests written whole and not answered, those given up included.
+    pub awaited: u64,
+    /// Bytes of them.
+    pub awaited_bytes: u64,
 }
 
 /// One awaited reply.
@@ -96,20 +111,22 @@ impl Pipe {
         self.delayed = true;
     }
 
-    /// The head of the FIFO: the reply that has just come is its own.
+    /// The head of the FIFO, whose reply is the next to come. `None` when no reply can be due: nothing is awaited, or
+    /// not a byte of the next request has left.
     #[inline]
     pub fn head(&self) -> Option<&InFlight> {
-        self.fifo.front()
+        let head = self.fifo.front()?;
+        (self.sent > 0 || head.start() < self.written()).then_some(head)
     }
 
     /// Takes the head of the FIFO; its reply is complete. The second value: its request had not left whole (B2),
     /// so the connection cannot go on.
     #[inline]
     pub fn pop(&mut self) -> Option<(InFlight, bool)> {
-        let head = self.fifo.pop_front()?;
+        self.head()?;
         let early = self.sent == 0;
         self.sent = self.sent.saturating_sub(1);
-        Some((head, early))
+        self.fifo.pop_front().map(|head| (head, early))
     }
 
     /// Gives up on every request whose clock started at or before `limit`; their replies will be dropped.
@@ -127,16 +144,21 @@ impl Pipe {
 
     /// Splits the pipe of a connection that is over: tickets of requests of which at least a byte left, whose
     /// outcome is unknown; what remains are the requests of which nothing left, ready for the next connection.
+    ///
+    /// Requests that were given up before they left are forgotten: their clients have been told that they failed.
     pub fn take_touched(&mut self) -> Vec<Ticket> {
         let written = self.written();
-        let touched = self.fifo.partition_point(|one| one.end - u64::from(one.len) < written);
-        // The rest of a request that has left in part must not begin the next connection: the server would take it for
-        // commands. Its entry may be gone already, if the server answered before it had seen all of it.
-        let next = self.fifo.get(touched).map_or(self.appended, |one| one.end - u64::from(one.len));
-        self.out.advance(next.saturating_sub(written) as usize);
+        let touched = self.fifo.partition_point(|one| one.start() < written);
+        let tickets = self.fifo.drain(..touched).filter_map(|one| one.ticket).collect();
+        while self.fifo.front().is_some_and(|one| one.ticket.is_none()) {
+            self.fifo.pop_front();
+        }
+        // The rest of a request that left by half must not follow it.
+        let rest = self.fifo.front().map_or(self.appended, InFlight::start);
+        self.out.advance((rest - written) as usize);
         self.sent = 0;
         self.delayed = true;
-        self.fifo.drain(..touched).filter_map(|one| one.ticket).collect()
+        tickets
     }
 
     /// Takes every ticket and forgets every byte.
@@ -151,36 +173,42 @@ impl Pipe {
         self.fifo.iter().any(|one| one.ticket.as_ref().is_some_and(&test))
     }
 
-    /// Replies awaited, those given up included.
-    pub fn len(&self) -> usize {
-        self.fifo.len()
-    }
-
-    /// Whether nothing is awaited.
-    pub fn is_empty(&self) -> bool {
-        self.fifo.is_empty()
-    }
-
-    /// Requests written whole and not answered.
-    pub fn sent(&self) -> usize {
-        self.sent
-    }
-
     /// Bytes waiting to be written.
     pub fn unwritten(&self) -> usize {
         self.out.len()
     }
 
-    /// Bytes of the requests written and not answered.
-    pub fn awaited_bytes(&self) -> u64 {
-        match self.fifo.front() {
-            Some(head) => self.written().saturating_sub(head.end - u64::from(head.len)),
-            None => 0,
-        }
+    /// What the gauges said of it until now, and what they must say from now on.
+    #[inline]
+    pub fn show(&mut self) -> (Queues, Queues) {
+        let now = Queues {
+            waiting: (self.fifo.len() - self.sent) as u64,
+            waiting_bytes: self.out.len() as u64,
+            awaited: self.sent as u64,
+            awaited_bytes: self.fifo.front().map_or(0, |head| self.written().saturating_sub(head.start())),
+        };
+        (std::mem::replace(&mut self.shown, now), now)
     }
 
     fn written(&self) -> u64 {
         self.appended - self.out.len() as u64
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        debug_assert!(
+            self.shown == Queues::default() || std::thread::panicking(),
+            "gauges still show a pipe that is gone: {:?}",
+            self.shown
+        );
+    }
+}
+
+impl InFlight {
+    /// Where its request starts in the bytes appended.
+    fn start(&self) -> u64 {
+        self.end - u64::from(self.len)
     }
 }
 
@@ -263,12 +291,12 @@ mod tests {
             bench.push(part, request);
         }
         assert_eq!(bench.write(6), b"aaaabb");
-        assert_eq!(bench.pipe.sent(), 1);
+        assert_eq!(bench.pipe.sent, 1);
         settle(bench.pipe.take_touched());
         assert_eq!(*bench.settled.0.borrow(), [0, 1]);
-        assert_eq!(bench.pipe.len(), 2);
+        assert_eq!(bench.pipe.fifo.len(), 2);
         assert_eq!(bench.write(100), b"ccccdddd");
-        assert_eq!(bench.pipe.sent(), 2);
+        assert_eq!(bench.pipe.sent, 2);
         settle(bench.pipe.take_all());
     }
 
@@ -331,17 +359,69 @@ mod tests {
         assert!(expired[0].1, "it had been written");
         settle(expired.into_iter().map(|(ticket, _)| ticket).collect());
         assert_eq!(bench.pipe.oldest(), Some(bench.now));
-        assert_eq!(bench.pipe.len(), 2, "the late reply is still awaited, to be dropped");
+        assert_eq!(bench.pipe.fifo.len(), 2, "the late reply is still awaited, to be dropped");
         settle(bench.pipe.take_all());
     }
 
+    /// B2: the rest of a request that was answered before it had left whole must not reach the next connection,
+    /// which would take the middle of a value for a command.
     #[test]
-    fn a_reply_before_its_request_has_left_whole_is_told() {
+    fn a_reply_before_its_request_has_left_whole_is_told_and_the_rest_is_dropped() {
         let mut bench = Bench::new();
         bench.push(0, b"aaaa");
+        bench.push(1, b"bbbb");
         bench.write(2);
         let (head, early) = bench.pipe.pop().unwrap();
         assert!(early);
         settle(head.ticket.into_iter().collect());
+        assert!(bench.pipe.take_touched().is_empty());
+        assert_eq!(bench.write(100), b"bbbb");
+        settle(bench.pipe.take_all());
+
+        bench.push(2, b"cccc");
+        bench.write(1);
+        settle(bench.pipe.pop().unwrap().0.ticket.into_iter().collect());
+        assert!(bench.pipe.take_touched().is_empty());
+        assert_eq!(bench.write(100), b"");
+    }
+
+    #[test]
+    fn no_reply_can_be_due_to_a_request_that_has_not_begun_to_leave() {
+        let mut bench = Bench::new();
+        bench.push(0, b"aaaa");
+        assert!(bench.pipe.head().is_none() && bench.pipe.pop().is_none());
+        bench.write(1);
+        assert!(bench.pipe.head().is_some());
+        settle(bench.pipe.take_all());
+    }
+
+    /// A client that was told that its request failed may have sent it anew: it must not be executed late.
+    #[test]
+    fn what_was_given_up_before_it_left_is_never_sent() {
+        let mut bench = Bench::new();
+        bench.push(0, b"aaaa");
+        bench.push(1, b"bbbb");
+        bench.write(4);
+        let limit = bench.now;
+        bench.now += Duration::from_millis(500);
+        bench.push(2, b"cccc");
+        settle(bench.pipe.expire(limit).into_iter().map(|(ticket, _)| ticket).collect());
+        assert!(bench.pipe.take_touched().is_empty());
+        assert_eq!(bench.write(100), b"cccc");
+        settle(bench.pipe.take_all());
+        assert_eq!(*bench.settled.0.borrow(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn what_is_shown_follows_what_is_there() {
+        let mut bench = Bench::new();
+        bench.push(0, b"aaaa");
+        bench.push(1, b"bbbb");
+        bench.write(6);
+        let (before, now) = bench.pipe.show();
+        assert_eq!(before, Queues::default());
+        assert_eq!(now, Queues { waiting: 1, waiting_bytes: 2, awaited: 1, awaited_bytes: 6 });
+        settle(bench.pipe.take_all());
+        assert_eq!(bench.pipe.show(), (now, Queues::default()));
     }
 }

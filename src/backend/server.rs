@@ -68,7 +68,7 @@ impl Server {
     pub fn lane(&self, client: u64) -> &Rc<Lane> {
         match self.lanes.len() {
             1 => &self.lanes[0],
-            n => &self.lanes[(client % n as u64) as usize],
+            n => &self.lanes[spread(client, n)],
         }
     }
 
@@ -137,24 +137,29 @@ impl Shared {
         self.stats.response_bytes.add(len as u64);
     }
 
-    /// Shows what waits and what is awaited. (With several connections per server: of the one that moved last.)
+    /// Shows what waits in a pipe and what is awaited; one that shows nothing any more may be dropped.
     #[inline]
-    pub(super) fn show_queues(&self, pipe: &Pipe) {
+    pub(super) fn show_queues(&self, pipe: &mut Pipe) {
+        let (before, now) = pipe.show();
         let stats = &self.stats;
-        stats.in_queue.set((pipe.len() - pipe.sent()) as u64);
-        stats.in_queue_bytes.set(pipe.unwritten() as u64);
-        stats.out_queue.set(pipe.sent() as u64);
-        stats.out_queue_bytes.set(pipe.awaited_bytes());
+        stats.in_queue.add(now.waiting.wrapping_sub(before.waiting));
+        stats.in_queue_bytes.add(now.waiting_bytes.wrapping_sub(before.waiting_bytes));
+        stats.out_queue.add(now.awaited.wrapping_sub(before.awaited));
+        stats.out_queue_bytes.add(now.awaited_bytes.wrapping_sub(before.awaited_bytes));
     }
 
-    pub(super) fn log_connect_failure(&self, error: &ConnectError) {
-        let failures = self.stats.failed_attempts.value();
-        // The first of a run is news; the others are the same news.
-        if failures <= 1 {
-            tracing::warn!(server = %self.label, cause = ?error.cause, detail = %error.detail, "cannot connect; trying on");
+    /// The first failed attempt is news; the others of a run (`again`) are the same news.
+    pub(super) fn log_connect_failure(&self, error: &ConnectError, again: bool) {
+        if again {
+            tracing::debug!(server = %self.label, cause = ?error.cause, detail = %error.detail, "still cannot connect");
         } else {
-            tracing::debug!(server = %self.label, cause = ?error.cause, detail = %error.detail, failures, "still cannot connect");
+            tracing::warn!(server = %self.label, cause = ?error.cause, detail = %error.detail, "cannot connect; trying on");
         }
+    }
+
+    /// Connected again after failed attempts.
+    pub(super) fn log_back(&self) {
+        tracing::info!(server = %self.label, "connected again");
     }
 
     pub(super) fn log_lost(&self, cause: Cause) {
@@ -164,8 +169,35 @@ impl Shared {
     }
 }
 
+/// One of `n` for each number; numbers that follow each other at any distance are spread evenly.
+///
+/// Clients are dealt out over the workers in turn, so that a worker's own have numbers of a fixed distance: their
+/// remainders could all be the same. Multiplied by 2⁶⁴/φ (Fibonacci hashing) they are not.
+fn spread(number: u64, n: usize) -> usize {
+    let fraction = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    ((fraction * n as u64) >> 32) as usize
+}
+
 /// Now, in microseconds since 1970, as timestamps are kept.
 fn unix_micros() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_micros() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// B25: with two workers and two connections, all clients of a worker used the same connection.
+    #[test]
+    fn a_workers_clients_use_all_its_lanes_about_equally() {
+        for n in 2..=8 {
+            for distance in 1..=8 {
+                let mut clients = vec![0; n];
+                (0..1000).for_each(|i| clients[spread(3 + i * distance, n)] += 1);
+                let (least, most) = (clients.iter().min().unwrap(), clients.iter().max().unwrap());
+                assert!(most - least <= 1000 / n / 5, "{n} lanes, every {distance}th client: {clients:?}");
+            }
+        }
+    }
 }

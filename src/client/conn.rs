@@ -24,7 +24,8 @@ pub struct ClientConn {
     id: u64,
     stream: RefCell<Stream>,
     outbox: Outbox,
-    input: RefCell<Input>,
+    /// A request that is here in part, and those that wait behind it; nothing for an idle client.
+    input: Cell<Option<Box<Input>>>,
     session: RefCell<Session>,
     phase: Cell<Phase>,
     /// The socket was full: the task waits until it can be written to.
@@ -39,8 +40,8 @@ pub struct ClientConn {
 pub enum Phase {
     /// Requests are read.
     Open,
-    /// The proxy goes down: what has arrived is still answered, then it is closed.
-    Draining,
+    /// The proxy goes down: what has arrived is still answered, then it is closed. So many bytes are read at most.
+    Draining(usize),
     /// Nothing more is read; what is due is delivered, then it is closed.
     Closing(Closed),
     /// It is over.
@@ -77,11 +78,11 @@ enum Hold {
     Fence,
 }
 
+/// Bytes that are here and not yet dispatched, and how far they have been looked at.
 #[derive(Default)]
 struct Input {
     inbox: Inbox,
     scanner: RequestScanner,
-    /// Spans of a request that is here in part. An idle client owns none.
     spans: Vec<ArgSpan>,
 }
 
@@ -90,6 +91,10 @@ const READS_PER_TURN: usize = 4;
 
 /// A request from this size on moves as it is; a smaller one is copied.
 const SHARE_THRESHOLD: usize = 16 << 10;
+
+/// Most that is read from a client when the proxy goes down: more than the kernel holds back for a socket (6 MB by
+/// default). What comes beyond was sent later, by a client that would never end.
+const DRAIN_BYTES: usize = 8 << 20;
 
 /// How long a client that has got its last reply may take to close its side.
 const LINGER: Duration = Duration::from_secs(2);
@@ -105,7 +110,7 @@ impl ClientConn {
             pool,
             id,
             stream: RefCell::new(stream),
-            input: RefCell::default(),
+            input: Cell::new(None),
             session: RefCell::new(session),
             phase: Cell::new(Phase::Open),
             blocked: Cell::new(false),
@@ -127,9 +132,14 @@ impl ClientConn {
         let recipient: Rc<dyn Recipient> = self.clone();
         let closed = poll_fn(|cx| self.poll(cx, &recipient)).await;
         self.outbox.close();
-        if closed.leaves_input() {
-            self.linger().await;
+        if closed.leaves_input() || (closed == Closed::Drain && self.stream.borrow().has_unread()) {
+            // Boxed: few clients end so, and every one's task would be larger for it.
+            Box::pin(self.linger()).await;
         }
+        // Requests in flight keep this value alive; its socket and what was read must not wait for them.
+        self.phase.set(Phase::Over(closed));
+        self.stream.replace(Stream::Closed);
+        self.input.take();
         let stats = &self.pool.stats;
         stats.client_connections.sub(1);
         match closed {
@@ -142,7 +152,7 @@ impl ClientConn {
     /// Ends the connection when everything that has arrived is answered.
     pub fn drain(&self) {
         if self.phase.get() == Phase::Open {
-            self.phase.set(Phase::Draining);
+            self.phase.set(Phase::Draining(DRAIN_BYTES));
             self.wake();
         }
     }
@@ -177,15 +187,20 @@ impl ClientConn {
             match self.phase.get() {
                 Phase::Over(closed) => return Poll::Ready(closed),
                 Phase::Closing(closed) => return self.poll_delivered(closed),
-                Phase::Open | Phase::Draining if self.hold.get().is_some() => return Poll::Pending,
+                Phase::Open | Phase::Draining(_) if self.hold.get().is_some() => return Poll::Pending,
                 Phase::Open => {
                     if self.poll_read(cx, recipient).is_pending() {
                         return Poll::Pending;
                     }
                 }
-                Phase::Draining => {
+                Phase::Draining(0) => self.phase.set(Phase::Closing(Closed::Drain)),
+                Phase::Draining(_) => {
                     if self.poll_read(cx, recipient).is_pending() {
-                        return self.poll_delivered(Closed::Drain);
+                        if self.stream.borrow().has_unread() {
+                            // The read was asked too early; it will wake us.
+                            return Poll::Pending;
+                        }
+                        self.phase.set(Phase::Closing(Closed::Drain));
                     }
                 }
             }
@@ -241,7 +256,7 @@ impl ClientConn {
         if stream.poll_read_ready(cx).is_pending() {
             return Poll::Pending;
         }
-        let mut input = self.input.borrow_mut();
+        let mut input = self.input.take().map_or_else(Input::default, |kept| *kept);
         let buffers = &self.pool.turn.buffers;
         let missing = input.scanner.missing(input.inbox.len());
         let mut buffer = input.inbox.buffer(missing, buffers);
@@ -250,6 +265,7 @@ impl ClientConn {
         match polled {
             Poll::Pending => {
                 input.inbox.keep(buffer, missing, buffers);
+                self.keep(input);
                 Poll::Pending
             }
             Poll::Ready(Ok(0)) => {
@@ -258,8 +274,11 @@ impl ClientConn {
                 buffers.give_scratch(buffer);
                 Poll::Ready(())
             }
-            Poll::Ready(Ok(_)) => {
-                self.receive(&mut input, buffer, recipient);
+            Poll::Ready(Ok(read)) => {
+                if let Phase::Draining(left) = self.phase.get() {
+                    self.phase.set(Phase::Draining(left.saturating_sub(read)));
+                }
+                self.receive(input, buffer, recipient);
                 Poll::Ready(())
             }
             Poll::Ready(Err(_)) => {
@@ -275,15 +294,13 @@ impl ClientConn {
             return;
         }
         self.hold.set(None);
-        let mut input = self.input.borrow_mut();
+        let Some(mut input) = self.input.take() else { return };
         let buffer = input.inbox.take();
-        if !buffer.is_empty() {
-            self.receive(&mut input, buffer, recipient);
-        }
+        self.receive(*input, buffer, recipient);
     }
 
     /// Handles every complete request in `buffer`, as far as limits allow, and keeps the rest.
-    fn receive(self: &Rc<Self>, input: &mut Input, mut buffer: BytesMut, recipient: &Rc<dyn Recipient>) {
+    fn receive(self: &Rc<Self>, mut input: Input, mut buffer: BytesMut, recipient: &Rc<dyn Recipient>) {
         let config = self.pool.config();
         let mut session = self.session.borrow_mut();
         let mut limits = session.limits(config);
@@ -342,7 +359,22 @@ impl ClientConn {
             }
         }
         buffer.advance(at);
-        input.keep(buffer, self);
+        let buffers = &self.pool.turn.buffers;
+        if buffer.is_empty() {
+            buffers.give_scratch(buffer);
+            buffers.give_spans(input.spans);
+        } else {
+            let missing = input.scanner.missing(buffer.len());
+            input.inbox.keep(buffer, missing, buffers);
+            self.keep(input);
+        }
+    }
+
+    /// Keeps what a later read, or the end of a wait, goes on with.
+    fn keep(&self, input: Input) {
+        if !input.inbox.is_empty() {
+            self.input.set(Some(Box::new(input)));
+        }
     }
 
     fn handle_inline(
@@ -441,18 +473,5 @@ impl Closed {
     /// Whether the client may have sent more than was read.
     fn leaves_input(self) -> bool {
         matches!(self, Self::Quit | Self::Protocol | Self::Http)
-    }
-}
-
-// === impl Input ===
-
-impl Input {
-    fn keep(&mut self, rest: BytesMut, client: &ClientConn) {
-        let missing = self.scanner.missing(rest.len());
-        let buffers = &client.pool.turn.buffers;
-        if rest.is_empty() {
-            buffers.give_spans(std::mem::take(&mut self.spans));
-        }
-        self.inbox.keep(rest, missing, buffers);
     }
 }

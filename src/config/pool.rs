@@ -28,7 +28,7 @@ pub struct Pool {
     pub backlog: u32,
     /// `client_connections`: most clients at once over all workers; `None` (0): no limit.
     pub client_connections: Option<NonZeroU32>,
-    /// `tcpkeepalive`, on both sides.
+    /// `tcpkeepalive`, on the connections of clients; those of servers always have it.
     pub tcpkeepalive: bool,
     /// `reuseport`: each worker binds its own socket.
     pub reuseport: bool,

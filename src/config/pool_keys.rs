@@ -144,7 +144,7 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         origin: Origin::Twemproxy,
         absent: Absent::Value("false"),
         field: Field::Flag(|draft, v| draft.pool.tcpkeepalive = v),
-        meaning: "TCP keepalive on the connections of clients and of servers. (nutcracker: clients only.)",
+        meaning: "TCP keepalive on the connections of clients. Those of servers always have it.",
     },
     Key {
         name: "reuseport",

@@ -9,10 +9,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
+use super::answers::Answers;
 use super::health::{Due, Now, PoolHealth, Reading, Rules, Verdict};
 use super::probe::{self, ProbeError};
 use super::report::HealthStats;
-use crate::config::Config;
+use crate::config::{Config, Pool};
 use crate::topology::{Generation, PoolIx, ServerIx};
 use crate::worker::WorkerStats;
 
@@ -25,6 +26,8 @@ pub struct Board {
     stats: Arc<HealthStats>,
     /// By `PoolIx`.
     pools: Vec<Option<PoolHealth>>,
+    /// By `PoolIx`, `ServerIx` and worker; of pools that have a health.
+    answers: Vec<Vec<Vec<Answers>>>,
     probes: JoinSet<Probed>,
     /// The last reason of each server that is out, so that it is logged only when it changes.
     reasons: HashMap<(PoolIx, ServerIx), ProbeError>,
@@ -48,15 +51,21 @@ impl Board {
         let config = generations.borrow().config.clone();
         let health = |pool| Rules::of(pool).map(|rules| PoolHealth::new(rules, pool.servers.len()));
         let pools = config.pools.iter().map(health).collect();
+        let none = Answers::none(now().micros);
+        let unseen = |pool: &Pool| vec![vec![none; workers.len()]; pool.servers.len()];
+        let answers = config.pools.iter().map(unseen).collect();
         let (probes, reasons) = (JoinSet::new(), HashMap::new());
-        Self { config, workers, generations, stats, pools, probes, reasons }
+        Self { config, workers, generations, stats, pools, answers, probes, reasons }
     }
 
     /// Looks at one server, because a worker said so.
     pub fn look(&mut self, pool: PoolIx, server: ServerIx) {
-        let Some(health) = &mut self.pools[usize::from(pool.0)] else { return };
-        let readings = readings(&self.workers, pool, server);
+        if self.pools[usize::from(pool.0)].is_none() {
+            return;
+        }
         let now = now();
+        let readings = self.readings(pool, server, now);
+        let Some(health) = &mut self.pools[usize::from(pool.0)] else { return };
         match health.examine(server, &readings, now) {
             Verdict::Unchanged => {}
             Verdict::Ejected => self.ejected(pool, server, &readings, now),
@@ -90,6 +99,19 @@ impl Board {
                 self.probed(probed.expect("probes neither panic nor are aborted"));
             }
         }
+    }
+
+    /// Every worker's cells, with successes as the counts of answers show them.
+    fn readings(&mut self, pool: PoolIx, server: ServerIx, now: Now) -> Vec<Reading> {
+        let (pool_at, server_at) = (usize::from(pool.0), usize::from(server.0));
+        let mut readings = readings(&self.workers, pool, server);
+        let answers = &mut self.answers[pool_at][server_at];
+        for ((reading, answers), worker) in readings.iter_mut().zip(answers).zip(&self.workers) {
+            let counted = worker.pools[pool_at].servers[server_at].responses.value();
+            let after = answers.look(counted, reading.failed_attempts != 0, now.micros);
+            reading.last_success = reading.last_success.max(after);
+        }
+        readings
     }
 
     fn ejected(&mut self, pool: PoolIx, server: ServerIx, readings: &[Reading], now: Now) {
@@ -144,9 +166,10 @@ impl Board {
     }
 
     fn readmit(&mut self, pool: PoolIx, server: ServerIx) {
-        let readings = readings(&self.workers, pool, server);
+        let now = now();
+        let readings = self.readings(pool, server, now);
         if let Some(health) = &mut self.pools[usize::from(pool.0)] {
-            health.readmit(server, readings, now());
+            health.readmit(server, readings, now);
         }
         self.reasons.remove(&(pool, server));
         self.publish(pool);
@@ -278,6 +301,27 @@ mod tests {
         assert_eq!(board.stats.pools[0].servers[0].server_ejected_at.value(), ejected_at, "not cleared");
         board.look_around();
         assert_eq!(generations.borrow().number, 3, "old failures are forgiven");
+    }
+
+    /// One worker can't reach a server that another one talks to: nobody's keys move.
+    #[test]
+    fn a_server_that_answers_another_worker_is_not_ejected() {
+        let (Fixture { board, worker: busy, generations }, other) = (fixture(1), fixture(1).worker);
+        let mut board = Board::new(vec![busy.clone(), other.clone()], board.generations, board.stats);
+        let answer = || busy.pools[0].servers[0].responses.add(1);
+        answer();
+        board.look_around();
+        fail(&other, 0);
+        let began = now().micros - 1;
+        other.pools[0].servers[0].failing_since.set(began);
+        board.look(PoolIx(0), ServerIx(0)); // that answer may have come before: not clear yet
+        assert_eq!(generations.borrow().number, 1);
+        for _ in 0..2 {
+            answer();
+            board.look_around();
+        }
+        assert!(board.readings(PoolIx(0), ServerIx(0), now())[0].last_success > began);
+        assert_eq!(generations.borrow().number, 1);
     }
 
     #[test]

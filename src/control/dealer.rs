@@ -88,8 +88,11 @@ impl Dealer {
             let _ = stop.send(()); // a task that is gone has nothing to give back
             let Ok(Ok(listener)) = task.await.map(Watched::into_std) else { continue };
             for _ in 0..LAST_SWEEP {
-                let Ok(peer) = listener.accept() else { break };
-                self.table.deal(pool, peer);
+                match listener.accept() {
+                    Ok(peer) => self.table.deal(pool, peer),
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                    Err(_) => break,
+                }
             }
         }
     }

@@ -7,11 +7,17 @@ use tokio::time::timeout_at;
 use tracing::{error, info, warn};
 
 use super::report::Sources;
-use super::signals::{Signal, Signals};
+use super::signals::Signal;
 use crate::worker::{Notice, Order, Worker};
 
-/// How long past its limit a worker may take to cut what is left.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long a drain may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// For what is in flight; then the workers cut it.
+    pub finish: Duration,
+    /// Beyond that, for the workers to cut it and end.
+    pub grace: Duration,
+}
 
 /// How the drain ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,26 +33,22 @@ pub enum Drained {
     Stuck,
 }
 
-/// Waits for all workers to end. Other signals than those that hurry it go to `other`.
+/// Waits for all workers to end. `next_signal` may hurry it; other signals go to `other`.
 pub async fn drain(
     workers: &[Worker],
     notices: &mut mpsc::Receiver<Notice>,
-    signals: &mut Signals,
     sources: &Sources,
-    limit: Duration,
+    limits: Limits,
+    mut next_signal: impl AsyncFnMut() -> Signal,
     mut other: impl FnMut(Signal),
 ) -> Drained {
     let start = Instant::now();
     let (clients, requests) = sources.in_flight();
-    info!(
-        clients,
-        requests,
-        limit_ms = millis(limit),
-        "draining: no new clients, finishing what is in flight"
-    );
-    order_all(workers, limit);
+    let limit_ms = millis(limits.finish);
+    info!(clients, requests, limit_ms, "draining: no new clients, finishing what is in flight");
+    order_all(workers, limits.finish);
 
-    let deadline = (start + limit + GRACE).into();
+    let deadline = (start + limits.finish + limits.grace).into();
     let mut cut = 0;
     let drained = loop {
         tokio::select! {
@@ -55,7 +57,7 @@ pub async fn drain(
                 Err(_) => break Drained::Stuck,
             },
             Some(notice) = notices.recv() => cut += cut_by(notice),
-            signal = signals.next() => match signal {
+            signal = next_signal() => match signal {
                 Signal::Term | Signal::Int => {
                     warn!("{signal} received while draining: ending at once");
                     break Drained::Hurried;
@@ -110,4 +112,82 @@ fn conclude(workers: &[Worker], drained: Drained, sources: &Sources, took: Durat
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::control::report::HealthStats;
+    use crate::worker::{PoolStats, WorkerStats};
+
+    const YAML: &str = "alpha:\n  listen: 127.0.0.1:1\n  redis: true\n  servers:\n   - 127.0.0.1:2:1 a\n";
+    const AT_ONCE: Limits = Limits { finish: Duration::from_millis(10), grace: Duration::from_millis(10) };
+    const NEVER: Limits = Limits { finish: Duration::from_secs(3600), grace: Duration::ZERO };
+
+    /// Drains one worker, which does with its orders what `work` does.
+    fn drained<F: Future<Output = ()> + 'static>(
+        limits: Limits,
+        signal: Option<Signal>,
+        work: impl FnOnce(mpsc::UnboundedReceiver<Order>, mpsc::Sender<Notice>) -> F,
+    ) -> Drained {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), YAML).unwrap();
+        let config = Arc::new(Config::load(file.path()).unwrap());
+        let pool = PoolStats { pool: Default::default(), servers: vec![Default::default()] };
+        let stats = Arc::new(WorkerStats { pools: vec![pool] });
+        let health = Arc::new(HealthStats::new(&config));
+        let sources = Sources::new(config, vec![stats.clone()], health, 1);
+        let (orders, received) = mpsc::unbounded_channel();
+        let (notify, mut notices) = mpsc::channel(8);
+        let worker = Worker { index: 0, orders, stats, thread: std::thread::spawn(|| {}) };
+
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build_local(Default::default()).unwrap();
+        let next_signal = async || match signal {
+            Some(signal) => ready(signal).await,
+            None => pending().await,
+        };
+        let work = work(received, notify);
+        runtime.block_on(async {
+            tokio::task::spawn_local(work);
+            drain(&[worker], &mut notices, &sources, limits, next_signal, |_| {}).await
+        })
+    }
+
+    #[test]
+    fn a_worker_is_told_the_limit_and_what_it_cut_is_known() {
+        let drained = drained(NEVER, None, |mut orders, notices| async move {
+            assert!(matches!(orders.recv().await, Some(Order::Drain(limit)) if limit == NEVER.finish));
+            notices.try_send(Notice::Drained { worker: 0, cut: 3 }).unwrap();
+        });
+        assert_eq!(drained, Drained::Done { cut: 3 });
+    }
+
+    #[test]
+    fn a_worker_that_does_not_end_is_not_waited_for_longer_than_the_grace() {
+        let drained = drained(AT_ONCE, None, |orders, _notices| async move {
+            let _held = orders;
+            pending().await
+        });
+        assert_eq!(drained, Drained::Stuck);
+    }
+
+    #[test]
+    fn a_signal_hurries_it() {
+        let drained = drained(NEVER, Some(Signal::Int), |orders, _notices| async move {
+            let _held = orders;
+            pending().await
+        });
+        assert_eq!(drained, Drained::Hurried);
+    }
+
+    #[test]
+    fn a_worker_that_has_ended_already_is_no_obstacle() {
+        let drained = drained(NEVER, None, |orders, _notices| async move { drop(orders) });
+        assert_eq!(drained, Drained::Done { cut: 0 });
+    }
 }

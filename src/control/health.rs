@@ -22,12 +22,12 @@ pub struct Reading {
     pub failed_attempts: u64,
     /// When the first of them happened.
     pub failing_since: u64,
-    /// When a success was last noted; the worker notes them at most once per [`SUCCESS_LAG`].
+    /// A time after which there certainly was a success; the last success may be up to [`SUCCESS_LAG`] later.
     pub last_success: u64,
 }
 
-/// How far `last_success` may lag behind the last success.
-pub const SUCCESS_LAG: Duration = Duration::from_secs(1);
+/// How far `last_success` may lag behind the last success: that many seconds are two looks at the workers' counts.
+pub const SUCCESS_LAG: Duration = Duration::from_secs(2);
 
 /// One moment on both clocks.
 #[derive(Clone, Copy, Debug)]
@@ -236,11 +236,11 @@ impl Since {
     }
 }
 
-/// Whether a worker without failures noted a success so shortly before `began` that a later one may not be noted yet.
+/// Whether a worker without failures had a success so shortly before `began` that a later one may not be known yet.
 fn may_have_succeeded(other: &Reading, began: u64, now: u64) -> bool {
-    let lag = u64::try_from(SUCCESS_LAG.as_micros()).expect("a second fits");
+    let lag = u64::try_from(SUCCESS_LAG.as_micros()).expect("two seconds fit");
     let recent = other.last_success != 0 && other.last_success.saturating_add(lag) >= began;
-    // Past that time the cell would have moved; before `began`, the wall clock was set back.
+    // Past that time it would be known; before `began`, the wall clock was set back.
     let too_early = (began..began.saturating_add(lag + lag / 10)).contains(&now);
     other.failed_attempts == 0 && recent && too_early
 }
@@ -346,15 +346,15 @@ mod tests {
         assert_eq!(health.examine(A, &readings, clock.now()), Verdict::Ejected);
     }
 
-    /// Successes are noted once a second: one just before the run began may hide a later one.
+    /// Successes become known about once a second: one just before the run began may hide a later one.
     #[test]
-    fn a_success_that_may_not_be_noted_yet_is_waited_for() {
+    fn a_success_that_may_not_be_known_yet_is_waited_for() {
         let mut clock = Clock::new();
         let mut health = fresh(2, Readmit::Probe);
         let began = clock.micros;
         let readings = [failed(2, began), fine(began - SECOND / 2)];
         assert_eq!(health.examine(A, &readings, clock.now()), Verdict::Unchanged);
-        clock.advance(2);
+        clock.advance(3);
         assert_eq!(health.examine(A, &readings, clock.now()), Verdict::Ejected);
 
         // The other worker fails as well: nothing to wait for.

@@ -3,6 +3,7 @@
 //! Control is the main thread, with a runtime of its own. It talks to the workers by rare [`Order`]s and by
 //! publishing generations; it hears of them by lossy [`Notice`]s and by reading their cells.
 
+mod answers;
 mod board;
 mod dealer;
 mod doors;
@@ -30,7 +31,7 @@ use crate::worker::{self, Census, Notice, Order, Worker};
 use board::Board;
 use dealer::Dealer;
 use doors::PoolDoor;
-use drain::{Drained, drain};
+use drain::{Drained, Limits, drain};
 use report::{HealthStats, Sources};
 
 pub use doors::{Doors, OpenError, announce, sockets};
@@ -41,6 +42,9 @@ const NOTICES: usize = 1024;
 
 /// How often all servers are looked at without being asked to.
 const ROUND: Duration = Duration::from_secs(1);
+
+/// How long past the drain's limit workers may take to cut what is left.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// What control asks of the log, which belongs to the layer above.
 pub trait LogSwitch {
@@ -126,11 +130,11 @@ impl Control {
     pub async fn run(mut self) -> Ended {
         let lost = self.serve().await;
         self.dealer.stop().await;
-        let limit = self.config.process.drain_timeout;
-        let log = self.log;
+        let limits = Limits { finish: self.config.process.drain_timeout, grace: GRACE };
+        let Self { workers, mut notices, mut signals, sources, log, .. } = self;
+        let next_signal = async || signals.next().await;
         let other = |signal| act(&*log, signal);
-        let drained =
-            drain(&self.workers, &mut self.notices, &mut self.signals, &self.sources, limit, other).await;
+        let drained = drain(&workers, &mut notices, &sources, limits, next_signal, other).await;
         match (lost, drained) {
             (Some(worker), _) => Ended::WorkerLost(worker),
             (None, Drained::Done { .. }) => Ended::Drained,

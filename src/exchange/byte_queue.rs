@@ -1,12 +1,11 @@
 //! Bytes on their way to a socket: small ones gathered in one buffer, large ones passed on without a copy.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 
-use crate::resp::ArgSpan;
+use super::buffer_pool::BufferPool;
 
 /// Most pieces handed to one vectored write; Linux takes up to 1,024.
 const MAX_PARTS: usize = 64;
@@ -150,78 +149,6 @@ impl ByteQueue {
         let mut piece = Bytes::from(std::mem::take(&mut self.open));
         piece.advance(std::mem::take(&mut self.gone));
         self.sealed.push_back(piece);
-    }
-}
-
-/// Buffers that queues of one worker lend and give back, so that the common path does not allocate and an idle
-/// queue owns nothing.
-#[derive(Debug, Default)]
-pub struct BufferPool {
-    free: RefCell<Vec<Vec<u8>>>,
-    scratch: RefCell<Vec<BytesMut>>,
-    spans: RefCell<Vec<ArgSpan>>,
-}
-
-/// Capacity of a buffer for one read. Only what is read into it becomes resident.
-const SCRATCH_CAPACITY: usize = 128 << 10;
-/// Most of them kept: one is in use at a time, the others come back from large messages.
-const KEPT_SCRATCH: usize = 8;
-/// Most spans whose memory is kept.
-const KEPT_SPANS: usize = 4 << 10;
-
-/// Most buffers kept, and the largest one kept: 2 MiB per worker at most. What a burst took beyond goes back.
-const KEPT_BUFFERS: usize = 64;
-const KEPT_CAPACITY: usize = 32 << 10;
-const FIRST_CAPACITY: usize = 1 << 10;
-
-impl BufferPool {
-    /// An empty buffer, of any capacity but 0.
-    #[inline]
-    pub fn take(&self) -> Vec<u8> {
-        self.free.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(FIRST_CAPACITY))
-    }
-
-    /// Takes a buffer back.
-    #[inline]
-    pub fn give(&self, mut buffer: Vec<u8>) {
-        let mut free = self.free.borrow_mut();
-        if free.len() < KEPT_BUFFERS && buffer.capacity() <= KEPT_CAPACITY {
-            buffer.clear();
-            free.push(buffer);
-        }
-    }
-
-    /// An empty buffer for one read.
-    #[inline]
-    pub fn take_scratch(&self) -> BytesMut {
-        let mut scratch = self.scratch.borrow_mut().pop().unwrap_or_default();
-        // Free of cost while nobody else holds a part of it; otherwise this makes a new one.
-        scratch.reserve(SCRATCH_CAPACITY);
-        scratch
-    }
-
-    /// An empty vector for the spans of the requests in one read.
-    #[inline]
-    pub fn take_spans(&self) -> Vec<ArgSpan> {
-        self.spans.take()
-    }
-
-    /// Takes the vector back.
-    #[inline]
-    pub fn give_spans(&self, spans: Vec<ArgSpan>) {
-        if spans.capacity() <= KEPT_SPANS {
-            self.spans.replace(spans);
-        }
-    }
-
-    /// Takes a read buffer back; messages may still share parts of it.
-    #[inline]
-    pub fn give_scratch(&self, mut buffer: BytesMut) {
-        let mut scratch = self.scratch.borrow_mut();
-        if scratch.len() < KEPT_SCRATCH {
-            buffer.clear();
-            scratch.push(buffer);
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 
-use super::byte_queue::BufferPool;
+use super::buffer_pool::BufferPool;
 
 /// The incomplete head of a message, between two reads. Owns nothing while every message so far was complete.
 ///

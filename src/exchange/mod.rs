@@ -14,6 +14,7 @@
 //! If A goes away, its outbox closes: X and Y are still taken off the FIFO by their tickets, and dropped.
 
 mod backend_error;
+mod buffer_pool;
 mod byte_queue;
 mod inbox;
 mod outbox;
@@ -21,7 +22,8 @@ mod ticket;
 mod turn;
 
 pub use backend_error::{BackendError, Cause};
-pub use byte_queue::{BufferPool, ByteQueue, Written};
+pub use buffer_pool::BufferPool;
+pub use byte_queue::{ByteQueue, Written};
 pub use inbox::Inbox;
 pub use outbox::Outbox;
 pub use ticket::{Outcome, Recipient, Reply, Settle, Ticket};

@@ -46,7 +46,8 @@ enum State {
     Closed,
 }
 
-enum Slot {
+#[derive(Debug)]
+pub(super) enum Slot {
     Awaited,
     /// The head, being passed on piece by piece.
     Streaming,
@@ -81,6 +82,9 @@ impl Outbox {
     #[inline]
     pub fn admit(&self) -> u64 {
         let mut inner = self.inner.borrow_mut();
+        if inner.slots.capacity() == 0 {
+            inner.slots = self.turn.buffers.take_slots();
+        }
         inner.slots.push_back(Slot::Awaited);
         inner.base + inner.slots.len() as u64 - 1
     }
@@ -119,14 +123,15 @@ impl Outbox {
         }
     }
 
-    /// Whether the reply to `seq` may now be passed on piece by piece.
+    /// Whether the reply to `seq` may now be passed on piece by piece: it is next, or will be dropped anyway.
     pub(super) fn begin_stream(&self, seq: u64) -> bool {
         let mut inner = self.inner.borrow_mut();
-        let next = inner.state == State::Open && inner.base == seq;
-        if next {
-            inner.slots[0] = Slot::Streaming;
+        match inner.state {
+            State::Open if inner.base == seq => inner.slots[0] = Slot::Streaming,
+            State::Open => return false,
+            State::Cut | State::Closed => {}
         }
-        next
+        true
     }
 
     pub(super) fn stream(client: &Rc<dyn Recipient>, bytes: Bytes) {
@@ -161,7 +166,7 @@ impl Outbox {
         let written = inner.ready.write_to(write)?;
         if written == Written::All {
             inner.ready.release(&self.turn.buffers);
-            inner.give_back();
+            inner.give_back(&self.turn);
         }
         Ok(written)
     }
@@ -302,12 +307,11 @@ impl Inner {
         self.parked = tidy;
     }
 
-    /// What a burst took goes back when nothing is left of it.
-    fn give_back(&mut self) {
+    /// A client with nothing on its way owns no memory for it.
+    #[inline]
+    fn give_back(&mut self, turn: &Turn) {
         if self.slots.is_empty() {
-            if self.slots.capacity() > 64 {
-                self.slots = VecDeque::new();
-            }
+            turn.buffers.give_slots(std::mem::take(&mut self.slots));
             if self.parked.capacity() > 0 {
                 self.parked = Vec::new();
             }
@@ -384,6 +388,19 @@ mod tests {
         turn.drain();
         assert_eq!(*client.sent.borrow(), b"");
         assert_eq!((client.outbox.pending(), client.outbox.unsent()), (0, 0));
+    }
+
+    #[test]
+    fn a_large_reply_for_a_client_that_is_gone_is_not_gathered() {
+        let (turn, client) = client();
+        let ticket = ticket(&client);
+        client.outbox.close();
+        assert!(ticket.begin_stream());
+        ticket.stream(Bytes::from_static(b"half"));
+        assert_eq!(client.outbox.unsent(), 0);
+        ticket.end_stream();
+        turn.drain();
+        assert_eq!(*client.sent.borrow(), b"");
     }
 
     #[test]

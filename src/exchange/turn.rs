@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::byte_queue::BufferPool;
+use super::buffer_pool::BufferPool;
 
 /// Something with bytes to write at the end of the turn. Marking it twice in one turn is its own business to avoid.
 pub trait Flush {
@@ -54,14 +54,21 @@ impl Turn {
         self.now.set(None);
     }
 
-    /// The time of this turn; `clock` is read at most once in it.
+    /// The time of this turn; `clock` is read at most once after the first mark.
     #[inline]
     pub fn now(&self, clock: impl FnOnce() -> Instant) -> Instant {
         self.now.get().unwrap_or_else(|| {
             let now = clock();
-            self.now.set(Some(now));
+            // Without a mark nobody would end this turn, and the time would grow old.
+            if self.is_marked() {
+                self.now.set(Some(now));
+            }
             now
         })
+    }
+
+    fn is_marked(&self) -> bool {
+        !self.servers.borrow().is_empty() || !self.clients.borrow().is_empty()
     }
 }
 
@@ -89,4 +96,31 @@ fn drain(list: &RefCell<Vec<Rc<dyn Flush>>>) -> bool {
         *list = marked;
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    struct Nothing;
+
+    impl Flush for Nothing {
+        fn flush(&self) {}
+    }
+
+    #[test]
+    fn the_time_is_kept_until_the_turn_ends_and_never_longer() {
+        let turn = Turn::default();
+        let start = Instant::now();
+        let at = |seconds| move || start + Duration::from_secs(seconds);
+        assert_eq!(turn.now(at(0)), at(0)());
+        assert_eq!(turn.now(at(1)), at(1)(), "nobody would have ended that turn");
+        turn.mark_server(Rc::new(Nothing));
+        assert_eq!(turn.now(at(2)), at(2)());
+        assert_eq!(turn.now(at(3)), at(2)());
+        turn.drain();
+        assert_eq!(turn.now(at(4)), at(4)());
+    }
 }

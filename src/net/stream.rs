@@ -1,6 +1,7 @@
 //! A connected socket of either family, read into a scratch buffer and written with vectors.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Read};
+use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -18,6 +19,8 @@ pub enum Stream {
     Tcp(TcpStream),
     /// A unix socket.
     Unix(UnixStream),
+    /// None any more: every use fails.
+    Closed,
 }
 
 /// Whether the kernel probes a silent peer.
@@ -50,6 +53,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.poll_read_ready(cx),
             Self::Unix(stream) => stream.poll_read_ready(cx),
+            Self::Closed => Poll::Ready(Err(closed())),
         }
     }
 
@@ -61,6 +65,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => poll_read_buf(Pin::new(stream), cx, buf),
             Self::Unix(stream) => poll_read_buf(Pin::new(stream), cx, buf),
+            Self::Closed => Poll::Ready(Err(closed())),
         }
     }
 
@@ -71,18 +76,10 @@ impl Stream {
         let len = match self {
             Self::Tcp(stream) => (&*SockRef::from(stream)).read(&mut bytes)?,
             Self::Unix(stream) => (&*SockRef::from(stream)).read(&mut bytes)?,
+            Self::Closed => return Err(closed()),
         };
         buf.extend_from_slice(&bytes[..len]);
         Ok(len)
-    }
-
-    /// Writes once, without asking the runtime whether the socket takes anything. For one that is new: the runtime learns
-    /// only later that it does. `WouldBlock` when it is full.
-    pub fn write_at_once(&self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => (&*SockRef::from(stream)).write(bytes),
-            Self::Unix(stream) => (&*SockRef::from(stream)).write(bytes),
-        }
     }
 
     /// Writes what the socket takes now, without waiting. `WouldBlock` when it is full.
@@ -92,6 +89,7 @@ impl Stream {
             (Self::Unix(stream), [one]) => stream.try_write(one),
             (Self::Tcp(stream), _) => stream.try_write_vectored(parts),
             (Self::Unix(stream), _) => stream.try_write_vectored(parts),
+            (Self::Closed, _) => Err(closed()),
         }
     }
 
@@ -100,6 +98,7 @@ impl Stream {
         match self {
             Self::Tcp(stream) => SockRef::from(stream).shutdown(Shutdown::Write),
             Self::Unix(stream) => SockRef::from(stream).shutdown(Shutdown::Write),
+            Self::Closed => Err(closed()),
         }
     }
 
@@ -108,8 +107,33 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.poll_write_ready(cx),
             Self::Unix(stream) => stream.poll_write_ready(cx),
+            Self::Closed => Poll::Ready(Err(closed())),
         }
     }
+
+    /// Whether bytes have come that were not read. Asks the kernel: the runtime does not know of a new socket what is
+    /// there already, nor what came in this turn of the loop.
+    pub fn has_unread(&self) -> bool {
+        let peek = |socket: SockRef<'_>| matches!(socket.peek(&mut [MaybeUninit::uninit()]), Ok(1..));
+        match self {
+            Self::Tcp(stream) => peek(SockRef::from(stream)),
+            Self::Unix(stream) => peek(SockRef::from(stream)),
+            Self::Closed => false,
+        }
+    }
+
+    /// Writes at once, whatever the runtime knows: of a new socket it does not know yet that it can be written to.
+    pub fn write_at_once(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Tcp(stream) => SockRef::from(stream).send(bytes),
+            Self::Unix(stream) => SockRef::from(stream).send(bytes),
+            Self::Closed => Err(closed()),
+        }
+    }
+}
+
+fn closed() -> io::Error {
+    io::ErrorKind::NotConnected.into()
 }
 
 /// Applies `keepalive` to a TCP socket.

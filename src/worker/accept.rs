@@ -20,6 +20,9 @@ enum Door {
     Unix(UnixListener),
 }
 
+/// The last sweep of a listener takes at most so many connections.
+const LAST_SWEEP: usize = 65_536;
+
 /// Serves the clients that come to `listener` until the worker drains.
 pub(super) fn listen(world: &Rc<World>, pool: PoolIx, listener: Listener) -> io::Result<()> {
     let door = match listener {
@@ -30,7 +33,10 @@ pub(super) fn listen(world: &Rc<World>, pool: PoolIx, listener: Listener) -> io:
     let world = Rc::clone(world);
     tokio::task::spawn_local(async move {
         accept_all(&world, pool, &door).await;
-        drop(door);
+        match door.into_std() {
+            Ok(listener) => sweep(&world, pool, &listener),
+            Err(error) => tracing::warn!(%error, "a listener is closed without a last look"),
+        }
         world.doors_open.set(world.doors_open.get() - 1);
         world.changed.notify_one();
     });
@@ -49,7 +55,7 @@ pub(super) fn adopt(world: &Rc<World>, pool: PoolIx, peer: Peer) {
     }
 }
 
-/// Accepts until EAGAIN each time; once the worker drains, once more, since what is queued on a closed listener is reset.
+/// Accepts until EAGAIN each time, until the worker drains.
 async fn accept_all(world: &Rc<World>, pool: PoolIx, door: &Door) {
     let mut trouble = AcceptTrouble::default();
     let mut stop = pin!(world.draining.notified());
@@ -79,6 +85,18 @@ async fn accept_all(world: &Rc<World>, pool: PoolIx, door: &Door) {
     }
 }
 
+/// Accepts what is queued on a listener that is about to be closed: it would be reset. The kernel is asked itself,
+/// since the runtime does not know yet what came in this turn of the loop.
+fn sweep(world: &Rc<World>, pool: PoolIx, listener: &Listener) {
+    for _ in 0..LAST_SWEEP {
+        match listener.accept() {
+            Ok(peer) => adopt(world, pool, peer),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(_) => return,
+        }
+    }
+}
+
 /// A task for the client, if the limits leave room for it.
 fn welcome(world: &Rc<World>, ix: PoolIx, stream: Stream) {
     let pool = world.pool(ix);
@@ -103,6 +121,13 @@ fn welcome(world: &Rc<World>, ix: PoolIx, stream: Stream) {
 // === impl Door ===
 
 impl Door {
+    fn into_std(self) -> io::Result<Listener> {
+        Ok(match self {
+            Self::Tcp(listener) => Listener::Tcp(listener.into_std()?),
+            Self::Unix(listener) => Listener::Unix(listener.into_std()?),
+        })
+    }
+
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Stream>> {
         match self {
             Self::Tcp(listener) => listener.poll_accept(cx).map_ok(|(stream, _)| Stream::Tcp(stream)),

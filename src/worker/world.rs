@@ -203,7 +203,8 @@ fn settings(pool: &config::Pool, server: &config::Server) -> Settings {
         db: pool.redis_db,
         timeout: pool.timeout,
         connect_timeout: pool.connect_timeout,
-        keepalive: if pool.tcpkeepalive { Keepalive::Fast } else { Keepalive::Off },
+        // Whatever `tcpkeepalive` says: a dead host must not keep requests waiting for ever (B19).
+        keepalive: Keepalive::Fast,
         connections: pool.server_connections.get(),
         failure_limit: pool.server_failure_limit.get(),
     }

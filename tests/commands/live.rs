@@ -1,18 +1,22 @@
 //! A live server on a unix socket, and just enough of a client.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// A server of its own for one test, killed when dropped.
 pub struct Server {
     process: Child,
     stream: BufReader<UnixStream>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
+
+/// The server's log, in its folder.
+const LOG: &str = "log";
 
 /// A reply.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,12 +47,13 @@ impl Server {
     fn start(binary: &OsString) -> Server {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("socket");
+        let log = File::create(folder.path().join(LOG)).expect("the folder is writable");
         let process = Command::new(binary)
             .args(["--port", "0", "--save", "", "--dir"])
             .arg(folder.path())
             .arg("--unixsocket")
             .arg(&socket)
-            .stdout(Stdio::null())
+            .stdout(log)
             .spawn()
             .unwrap_or_else(|error| panic!("{} does not start: {error}", binary.display()));
         let deadline = Instant::now() + Duration::from_secs(20);
@@ -59,23 +64,35 @@ impl Server {
                     assert!(Instant::now() < deadline, "{} does not listen: {error}", binary.display())
                 }
             }
+            #[allow(clippy::disallowed_methods)] // the pause of a bounded poll
             std::thread::sleep(Duration::from_millis(5));
         };
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket takes a timeout");
-        Server { process, stream: BufReader::new(stream), _folder: folder }
+        Server { process, stream: BufReader::new(stream), folder }
     }
 
     /// Sends a request and waits for its reply.
     pub fn ask<T: AsRef<[u8]>>(&mut self, args: &[T]) -> Value {
         let request = super::request::encode(args);
-        self.stream.get_mut().write_all(&request).expect("the server reads");
+        let sent = self.stream.get_mut().write_all(&request);
+        sent.unwrap_or_else(|error| self.is_gone(&error.to_string()));
         self.read()
+    }
+
+    /// Ends the test with what the server has to say.
+    fn is_gone(&mut self, why: &str) -> ! {
+        let log = std::fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default();
+        panic!("no answer: {why}; exit: {:?}; log:\n{log}", self.process.try_wait());
     }
 
     fn read(&mut self) -> Value {
         let mut line = Vec::new();
-        self.stream.read_until(b'\n', &mut line).expect("the server answers");
-        let text = line.strip_suffix(b"\r\n").expect("a whole line").to_vec();
+        if let Err(error) = self.stream.read_until(b'\n', &mut line) {
+            self.is_gone(&error.to_string());
+        }
+        let Some(text) = line.strip_suffix(b"\r\n").map(<[u8]>::to_vec) else {
+            self.is_gone("end of stream")
+        };
         let number = || std::str::from_utf8(&text[1..]).unwrap().parse::<i64>().expect("a number");
         match text[0] {
             b'+' => Value::Simple(String::from_utf8(text[1..].to_vec()).unwrap()),

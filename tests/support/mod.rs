@@ -6,6 +6,7 @@
 #![allow(dead_code, unused_imports)] // each test binary uses a part
 #![allow(clippy::disallowed_methods)] // one bounded poll sleeps between its looks
 
+mod fake_server;
 mod nutcracker;
 mod ports;
 mod process;
@@ -16,6 +17,7 @@ mod shards;
 mod shardwise;
 mod wait;
 
+pub use fake_server::{FakeServer, Gate, Peer};
 pub use nutcracker::Nutcracker;
 pub use ports::Port;
 pub use process::{Process, locate};

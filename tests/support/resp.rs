@@ -75,12 +75,23 @@ impl Resp {
             bytes.extend(encode(command));
             count += 1;
         }
+        self.packets(&[&bytes], count).unwrap_or_else(|e| panic!("the pipeline is cut: {e}"))
+    }
+
+    /// Sends these bytes, each piece by a write of its own, and reads so many replies.
+    pub fn packets(&mut self, packets: &[&[u8]], count: usize) -> io::Result<Vec<Value>> {
+        /// What every socket takes, however slow its peer is.
+        const FITS: usize = 16 * 1024;
+        if packets.iter().map(|packet| packet.len()).sum::<usize>() <= FITS {
+            packets.iter().try_for_each(|packet| self.try_send_raw(packet))?;
+            return (0..count).map(|_| self.try_read()).collect();
+        }
         // Written from beside: a peer that stops reading until its replies are read must not stop us.
-        let mut writer = self.reader.get_ref().try_clone().expect("an open socket");
+        let mut writer = self.reader.get_ref().try_clone()?;
         std::thread::scope(|scope| {
-            let written = scope.spawn(move || writer.write_all(&bytes));
-            let replies = (0..count).map(|_| self.read()).collect();
-            written.join().expect("the writer does not panic").unwrap_or_else(|e| panic!("cannot send: {e}"));
+            let written = scope.spawn(move || packets.iter().try_for_each(|packet| writer.write_all(packet)));
+            let replies = (0..count).map(|_| self.try_read()).collect();
+            written.join().expect("the writer does not panic")?;
             replies
         })
     }
