@@ -8,6 +8,8 @@ pub mod encode;
 mod error_reply;
 mod inline;
 mod length;
+#[cfg(test)]
+mod oracle;
 pub mod reply;
 pub mod request;
 
