@@ -180,7 +180,8 @@ impl Conn {
 
     fn poll_serve(self: &Rc<Self>, cx: &mut Context<'_>, timer: &mut Option<Pin<Box<Sleep>>>) -> Poll<Ended> {
         self.remember_driver(cx);
-        if self.blocked.get() && self.stream.borrow().poll_write_ready(cx).is_ready() {
+        let blocked = self.blocked.get() && self.broken.get().is_none();
+        if blocked && self.stream.borrow().poll_write_ready(cx).is_ready() {
             self.blocked.set(false);
             self.write();
         }

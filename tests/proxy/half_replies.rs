@@ -215,7 +215,7 @@ fn a_reply_that_comes_before_its_request_has_left() {
     });
     let fleet = before_one(&server, "");
     let (mut large, mut behind) = (fleet.client(), fleet.client());
-    let value = b"*2\r\n$3\r\nGET\r\n$6\r\nforged\r\n".repeat(500_000);
+    let value = b"*2\r\n$3\r\nGET\r\n$6\r\nforged\r\n".repeat(2_000_000); // more than sockets hold
     large.send([&b"SET"[..], b"k", &value]);
     wait_until("it to be on its way", PATIENCE, || fleet.server_stat(0, "in_queue") == 1);
     behind.send(["GET", "b"]);
