@@ -34,6 +34,17 @@ const LEAST_OF_EACH: u64 = 20;
 
 #[test]
 fn no_reply_differs_from_what_a_single_redis_answers() {
+    compare("hash_tag: \"{}\"\nserver_connections: 2");
+}
+
+/// With bounds so narrow that nearly every pipeline is held up, and goes on, in its middle.
+#[test]
+fn no_reply_differs_when_requests_have_to_wait() {
+    compare("hash_tag: \"{}\"\nmax_pending: 3\nout_soft: 1kb\nhash: murmur\ndistribution: modula");
+}
+
+/// With these settings of the pool.
+fn compare(settings: &str) {
     let seconds = setting("HISTORY_SECONDS", 8);
     let clients: usize = setting("HISTORY_CLIENTS", 200);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is past 1970");
@@ -47,7 +58,6 @@ fn no_reply_differs_from_what_a_single_redis_answers() {
         load(&reference, script)
     });
     let port = Port::claim();
-    let settings = "hash_tag: \"{}\"\nserver_connections: 2";
     let _shardwise = Shardwise::start(&pool("alpha", &port, &shards.each_ref(), settings));
 
     let end = Instant::now() + Duration::from_secs(seconds);
