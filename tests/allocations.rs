@@ -5,7 +5,7 @@
 
 mod round_trip;
 
-use round_trip::{Order, Script};
+use round_trip::script::{Order, Script};
 
 #[global_allocator]
 static ALLOCATOR: dhat::Alloc = dhat::Alloc;

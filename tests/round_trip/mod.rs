@@ -26,9 +26,7 @@ use shardwise::topology::{Draw, ServerIx, Topology};
 
 #[path = "../pools/mod.rs"]
 mod pools;
-mod script;
-
-pub use script::{Order, Script};
+pub mod script;
 
 /// Clients and servers of one worker, and the keys' owners.
 pub struct RoundTrip {
