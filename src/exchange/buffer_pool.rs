@@ -12,41 +12,51 @@ use crate::resp::ArgSpan;
 /// queue owns nothing.
 #[derive(Debug, Default)]
 pub struct BufferPool {
-    free: RefCell<Vec<Vec<u8>>>,
+    buffers: RefCell<Shelf<Vec<u8>>>,
     scratch: RefCell<Vec<BytesMut>>,
     spans: RefCell<Vec<ArgSpan>>,
-    slots: RefCell<Vec<VecDeque<Slot>>>,
+    slots: RefCell<Shelf<VecDeque<Slot>>>,
+}
+
+/// Things kept for whoever needs one next, and their weight.
+#[derive(Debug, Default)]
+struct Shelf<T> {
+    kept: Vec<T>,
+    weight: usize,
 }
 
 /// Capacity of a buffer for one read. Only what is read into it becomes resident.
 const SCRATCH_CAPACITY: usize = 128 << 10;
 /// Most of them kept: one is in use at a time, the others come back from large messages.
 const KEPT_SCRATCH: usize = 8;
-const FIRST_SLOTS: usize = 4;
-/// Longest queue of slots kept.
-const KEPT_SLOTS: usize = 256;
 /// Most spans whose memory is kept.
 const KEPT_SPANS: usize = 4 << 10;
 
-/// Most buffers kept, and the largest one kept: 2 MiB per worker at most. What a burst took beyond goes back.
-const KEPT_BUFFERS: usize = 64;
-const KEPT_CAPACITY: usize = 32 << 10;
 const FIRST_CAPACITY: usize = 256;
+/// Bytes of buffers kept per worker, and the largest buffer kept: enough for some thousand clients that are
+/// answered in one turn. What a burst took beyond goes back.
+const KEPT_BYTES: usize = 1 << 20;
+const KEPT_CAPACITY: usize = 32 << 10;
+
+const FIRST_SLOTS: usize = 4;
+/// Slots kept per worker, for as many clients, and the longest queue of them kept.
+const KEPT_SLOTS: usize = 16 << 10;
+const KEPT_QUEUE: usize = 256;
 
 impl BufferPool {
     /// An empty buffer, of any capacity but 0.
     #[inline]
     pub fn take(&self) -> Vec<u8> {
-        self.free.borrow_mut().pop().unwrap_or_else(|| Vec::with_capacity(FIRST_CAPACITY))
+        let kept = self.buffers.borrow_mut().take(Vec::capacity);
+        kept.unwrap_or_else(|| Vec::with_capacity(FIRST_CAPACITY))
     }
 
     /// Takes a buffer back.
     #[inline]
     pub fn give(&self, mut buffer: Vec<u8>) {
-        let mut free = self.free.borrow_mut();
-        if free.len() < KEPT_BUFFERS && buffer.capacity() <= KEPT_CAPACITY {
+        if buffer.capacity() <= KEPT_CAPACITY {
             buffer.clear();
-            free.push(buffer);
+            self.buffers.borrow_mut().give(buffer, Vec::capacity, KEPT_BYTES);
         }
     }
 
@@ -88,16 +98,35 @@ impl BufferPool {
     /// An empty queue of slots for a client that has its first request on its way.
     #[inline]
     pub(super) fn take_slots(&self) -> VecDeque<Slot> {
-        self.slots.borrow_mut().pop().unwrap_or_else(|| VecDeque::with_capacity(FIRST_SLOTS))
+        let kept = self.slots.borrow_mut().take(VecDeque::capacity);
+        kept.unwrap_or_else(|| VecDeque::with_capacity(FIRST_SLOTS))
     }
 
     /// Takes the slots of a client back that has nothing on its way any more.
     #[inline]
     pub(super) fn give_slots(&self, slots: VecDeque<Slot>) {
         debug_assert!(slots.is_empty());
-        let mut kept = self.slots.borrow_mut();
-        if kept.len() < KEPT_BUFFERS && slots.capacity() <= KEPT_SLOTS {
-            kept.push(slots);
+        if slots.capacity() <= KEPT_QUEUE {
+            self.slots.borrow_mut().give(slots, VecDeque::capacity, KEPT_SLOTS);
+        }
+    }
+}
+
+impl<T> Shelf<T> {
+    #[inline]
+    fn take(&mut self, weigh: fn(&T) -> usize) -> Option<T> {
+        let item = self.kept.pop()?;
+        self.weight -= weigh(&item);
+        Some(item)
+    }
+
+    /// Keeps `item` unless all would then weigh more than `most`.
+    #[inline]
+    fn give(&mut self, item: T, weigh: fn(&T) -> usize, most: usize) {
+        let weight = weigh(&item);
+        if self.weight + weight <= most {
+            self.weight += weight;
+            self.kept.push(item);
         }
     }
 }
@@ -106,13 +135,23 @@ impl BufferPool {
 mod tests {
     use super::*;
 
-    /// A client whose packet ended behind `*4` got its vector in the middle of its request, when the scanner no longer
-    /// clears it: the arguments of another client's request stood before its own.
     #[test]
-    fn no_request_sees_the_spans_of_another() {
+    fn what_is_kept_is_bounded_in_bytes() {
         let pool = BufferPool::default();
-        pool.give_spans(vec![ArgSpan { start: 4, len: 3 }]);
-        let spans = pool.take_spans();
-        assert!(spans.is_empty() && spans.capacity() > 0);
+        for capacity in [KEPT_CAPACITY, FIRST_CAPACITY, KEPT_CAPACITY + 1] {
+            (0..10_000).for_each(|_| pool.give(Vec::with_capacity(capacity)));
+        }
+        let shelf = pool.buffers.take();
+        assert_eq!(shelf.weight, shelf.kept.iter().map(Vec::capacity).sum::<usize>());
+        assert!(shelf.weight <= KEPT_BYTES && shelf.weight > KEPT_BYTES - KEPT_CAPACITY, "{}", shelf.weight);
+    }
+
+    #[test]
+    fn a_kept_buffer_comes_back_empty() {
+        let pool = BufferPool::default();
+        pool.give(vec![1; 100]);
+        let buffer = pool.take();
+        assert_eq!((buffer.len(), buffer.capacity()), (0, 100));
+        assert_eq!(pool.buffers.take().weight, 0);
     }
 }

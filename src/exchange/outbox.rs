@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
+use super::buffer_pool::BufferPool;
 use super::byte_queue::{ByteQueue, Written};
 use super::ticket::{Outcome, Recipient, Reply};
 use super::turn::Turn;
@@ -228,7 +229,7 @@ impl Inner {
         }
         debug_assert!(seq >= self.base, "a slot is filled once");
         if seq > self.base {
-            self.park((seq - self.base) as usize, reply);
+            self.park((seq - self.base) as usize, reply, &turn.buffers);
             return false;
         }
         if matches!(self.slots[0], Slot::Streaming) {
@@ -274,12 +275,15 @@ impl Inner {
         }
     }
 
-    fn park(&mut self, slot: usize, reply: Reply<'_>) {
+    fn park(&mut self, slot: usize, reply: Reply<'_>, buffers: &BufferPool) {
         debug_assert!(matches!(self.slots[slot], Slot::Awaited), "a slot is filled once");
         self.slots[slot] = match reply {
             Reply::Borrowed(bytes) if bytes.len() <= PARKED_MAX => {
                 if self.parked.len() > PARKED_KEPT && self.parked_live < self.parked.len() / 2 {
                     self.tidy_parked();
+                }
+                if self.parked.capacity() == 0 {
+                    self.parked = buffers.take();
                 }
                 let start = self.parked.len() as u32;
                 self.parked.extend_from_slice(bytes);
@@ -313,7 +317,7 @@ impl Inner {
         if self.slots.is_empty() {
             turn.buffers.give_slots(std::mem::take(&mut self.slots));
             if self.parked.capacity() > 0 {
-                self.parked = Vec::new();
+                turn.buffers.give(std::mem::take(&mut self.parked));
             }
         }
     }

@@ -84,10 +84,11 @@ fn mark(list: &RefCell<Vec<Rc<dyn Flush>>>, item: Rc<dyn Flush>, flusher: &RefCe
 }
 
 fn drain(list: &RefCell<Vec<Rc<dyn Flush>>>) -> bool {
-    let mut marked = std::mem::take(&mut *list.borrow_mut());
-    if marked.is_empty() {
+    // Before the list is taken: an empty one has its capacity to lose.
+    if list.borrow().is_empty() {
         return false;
     }
+    let mut marked = std::mem::take(&mut *list.borrow_mut());
     marked.iter().for_each(|item| item.flush());
     marked.clear();
     // The vector goes back for its capacity, unless something new was marked meanwhile.
