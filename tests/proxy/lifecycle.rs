@@ -291,12 +291,10 @@ fn ten_thousand_abrupt_closes() {
     abrupt(8_000);
     let grown = fleet.memory().saturating_sub(memory);
     assert!(grown < 4_096, "{grown} KiB more after 8,000 clients, from {memory} KiB");
-    assert!(
-        fleet.descriptors() <= descriptors + 2,
-        "{} descriptors, {descriptors} before",
-        fleet.descriptors()
-    );
-    assert!(fleet.stat("client_eof") + fleet.stat("client_err") >= 10_000);
+    wait_until("all sockets to be closed", PATIENCE, || fleet.descriptors() <= descriptors);
+    // The last ones may still be on their way to a worker.
+    let ended = || fleet.stat("client_eof") + fleet.stat("client_err") >= 10_000;
+    wait_until("all to be counted", PATIENCE, ended);
 }
 
 /// The socket of a client that has gone was kept open for as long as a server owed it a reply: for ever, when that

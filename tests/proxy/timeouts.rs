@@ -247,6 +247,7 @@ fn a_large_reply_that_goes_on_may_take_its_time() {
 fn connecting_has_a_clock_of_its_own() {
     let port = Port::claim();
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_reuse_address(true).unwrap();
     socket.bind(&port.socket_addr().into()).unwrap();
     socket.listen(0).unwrap();
     let listener = TcpListener::from(socket);
