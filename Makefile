@@ -2,11 +2,11 @@
 
 CARGO ?= cargo
 
-.PHONY: help build demo test test-clients bench lint fmt deny docs setup clean
+.PHONY: help build demo test test-clients bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the optimised program: target/release/shardwise
 	$(CARGO) build --release --locked
@@ -19,6 +19,7 @@ demo: ## four shards, where keys go, and a benchmark side by side with Redis and
 test: ## unit, property and layer tests, real servers, a smoke test of each client library
 	tests/setup.sh test
 	$(CARGO) test --locked --no-fail-fast
+	$(CARGO) test --locked --benches
 
 test-clients: ## every test of every client library
 	tests/setup.sh test
@@ -26,6 +27,24 @@ test-clients: ## every test of every client library
 
 bench: ## micro-benchmarks (criterion)
 	$(CARGO) bench --locked
+
+instructions: ## instructions of the pure core, under callgrind: fails if a piece needs 10% more than recorded
+	tests/setup.sh instructions
+	python3 benches/instructions.py
+
+instructions-record: ## records them anew
+	tests/setup.sh instructions
+	python3 benches/instructions.py --record
+
+bench-side-by-side: ## CPU per request beside nutcracker, nine workloads (20 minutes); OPTIONS='--rounds 5'
+	tests/setup.sh demo
+	$(CARGO) build --release --locked
+	python3 benches/side_by_side.py $(OPTIONS)
+
+footprint: ## memory at rest and per client, time from the start to the first answer
+	tests/setup.sh demo
+	$(CARGO) build --release --locked
+	python3 benches/footprint.py
 
 lint: ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --check

@@ -15,16 +15,16 @@ import argparse
 import csv
 import math
 import os
-import resource
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
+from stage import Stage, binary_option, check_programs, find, indented
+
 POOL = "demo"
+SETTINGS = ["hash: murmur", 'hash_tag: "{}"', "distribution: ketama"]
 SHARDS = 4
 KEYS = ["user:1000", "user:1001", "{user:1001}:cart", "session:f3a9", "page:/index.html", "größe"]
 
@@ -38,7 +38,7 @@ FILLED_BY = {"get": "set", "lpop": "lpush", "spop": "sadd"}
 
 # How the clients behave, the size of their values in bytes, and the factor on the number of requests (of LRANGE,
 # where it differs).
-SETTINGS = [
+CLIENTS = [
     ("-c 50", 3, 1, 1),
     ("-c 1", 3, 0.12, 0.25),
     ("-c 1000", 3, 1, 1),
@@ -50,12 +50,10 @@ SETTINGS = [
 def main():
     options = parse_arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with tempfile.TemporaryDirectory(prefix="shardwise-demo-") as folder, Stage(folder) as stage:
+    with tempfile.TemporaryDirectory(prefix="shardwise-demo-") as folder, Stage(folder, POOL, SETTINGS) as stage:
         shards = [stage.redis(f"shard-{n}") for n in range(1, SHARDS + 1)]
         plain = stage.redis("redis")
-        subject = stage.shardwise(options.binary, shards) if options.binary else stage.nutcracker("subject", shards)
+        subject = stage.shardwise(options.binary, shards) if options.binary else stage.nutcracker("nutcracker", shards)
         rivals = [stage.nutcracker("nutcracker", shards)] if options.binary and find("nutcracker") else []
         print(f"Four shards, and {subject.name} in front of them on port {subject.port}, with this configuration:\n")
         print(indented(open(subject.config).read()))
@@ -68,93 +66,13 @@ def main():
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", default="target/release/shardwise", help="the shardwise to show (%(default)s)")
+    binary_option(parser)
     parser.add_argument("--nutcracker-instead", dest="binary", action="store_const", const=None,
                         help="put nutcracker in shardwise's place, to try this script itself")
     parser.add_argument("--seconds", type=float, default=120, help="end the benchmarks after so long (%(default)s)")
     options = parser.parse_args()
-    if options.binary:
-        options.binary = os.path.abspath(options.binary)
-        if not os.access(options.binary, os.X_OK):
-            parser.error(f"no program at {options.binary}; `make build` makes it")
-    for program in ["redis-server", "redis-cli", "redis-benchmark"]:
-        if not find(program):
-            parser.error(f"{program} is not installed; `make demo` does that")
+    options.binary = check_programs(parser, options.binary, ["redis-server", "redis-cli", "redis-benchmark"])
     return options
-
-
-# --- The programs on stage -------------------------------------------------------------------------------------
-
-class Program:
-    """A running server, and the file it was configured by, if any."""
-
-    def __init__(self, name, port, process, config=None):
-        self.name, self.port, self.process, self.config = name, port, process, config
-
-    def cpu_seconds(self):
-        with open(f"/proc/{self.process.pid}/stat") as stat:
-            fields = stat.read().rsplit(") ", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def cli(self, *arguments):
-        command = ["redis-cli", "-h", "127.0.0.1", "-p", str(self.port), *arguments]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30)
-        return done.stdout.decode(errors="replace").strip()
-
-
-class Stage:
-    """Starts programs in one folder; ends all of them, by their ids, when it is left."""
-
-    def __init__(self, folder):
-        self.folder, self.programs = folder, []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for program in self.programs:
-            program.process.kill()
-        for program in self.programs:
-            program.process.wait()
-
-    def redis(self, name):
-        port = free_port()
-        return self.start(name, port, [find("redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "",
-                                       "--appendonly", "no"])
-
-    def shardwise(self, binary, shards):
-        port, stats = free_port(), free_port()
-        config = self.pool_file("shardwise.yml", port, shards)
-        return self.start("shardwise", port, [binary, "-c", config, "-a", "127.0.0.1", "-s", str(stats)], config)
-
-    def nutcracker(self, name, shards):
-        port, stats = free_port(), free_port()
-        config = self.pool_file(f"{name}.yml", port, shards)
-        # -v 4: at its default level it spends a third of its time on log lines that it never writes.
-        return self.start("nutcracker", port, [find("nutcracker"), "-c", config, "-a", "127.0.0.1", "-s", str(stats),
-                                               "-v", "4"], config)
-
-    def pool_file(self, name, port, shards):
-        path = os.path.join(self.folder, name)
-        with open(path, "w") as file:
-            file.write(f"{POOL}:\n  listen: 127.0.0.1:{port}\n  redis: true\n  hash: murmur\n  hash_tag: \"{{}}\"\n"
-                       "  distribution: ketama\n  servers:\n")
-            file.writelines(f"   - 127.0.0.1:{shard.port}:1 {shard.name}\n" for shard in shards)
-        return path
-
-    def start(self, name, port, command, config=None):
-        log = os.path.join(self.folder, f"{name}-{port}.log")
-        with open(log, "w") as output:
-            # setpriv lets the kernel end it when this script is killed without a chance to do so itself.
-            process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *command], cwd=self.folder,
-                                       stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        self.programs.append(Program(name, port, process, config))
-        end = time.monotonic() + 10
-        while not listens(port):
-            if process.poll() is not None or time.monotonic() > end:
-                sys.exit(f"{name} does not start:\n{indented(open(log).read())}")
-            time.sleep(0.02)
-        return self.programs[-1]
 
 
 # --- Where the keys are ----------------------------------------------------------------------------------------
@@ -201,7 +119,7 @@ def benchmark(targets, servers, seconds):
     clean, subject = True, targets[-1]
     print("Requests per second, side by side. The benchmark, the proxies and the servers share "
           f"{os.cpu_count()} cores,\nso 'redis' (one server, no proxy) is a ceiling, and CPU per request tells more than the ratio.")
-    for clients, size, factor, lrange_factor in SETTINGS:
+    for clients, size, factor, lrange_factor in CLIENTS:
         print(f"\nredis-benchmark {clients} -d {size}")
         ratios = [f"{subject.name}/{other.name}" for other in targets[:-1]]
         print(row("", [target.name for target in targets], ratios))
@@ -262,25 +180,6 @@ def run_benchmark(target, test, count, clients, size):
 
 def row(name, speeds, ratios):
     return f"  {name:<16}" + "".join(f"{cell:>12}" for cell in speeds) + "".join(f"{cell:>22}" for cell in ratios)
-
-
-def indented(text):
-    return "".join(f"    {line}\n" for line in text.splitlines())
-
-
-def find(program):
-    return shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def listens(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 if __name__ == "__main__":

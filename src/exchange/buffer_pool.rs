@@ -33,13 +33,13 @@ const KEPT_SCRATCH: usize = 8;
 const KEPT_SPANS: usize = 4 << 10;
 
 const FIRST_CAPACITY: usize = 256;
-/// Bytes of buffers kept per worker, and the largest buffer kept: enough for some thousand clients that are
+/// Bytes of buffers kept per worker, and the largest buffer kept: enough for two thousand clients that are
 /// answered in one turn. What a burst took beyond goes back.
-const KEPT_BYTES: usize = 1 << 20;
+const KEPT_BYTES: usize = 512 << 10;
 const KEPT_CAPACITY: usize = 32 << 10;
 
 const FIRST_SLOTS: usize = 4;
-/// Slots kept per worker, for as many clients, and the longest queue of them kept.
+/// Slots kept per worker (32 bytes each), and the longest queue of them kept.
 const KEPT_SLOTS: usize = 16 << 10;
 const KEPT_QUEUE: usize = 256;
 

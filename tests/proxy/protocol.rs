@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Redis, Resp, Shards, Value, encode};
+use crate::support::{Random, Redis, Resp, Shards, Value, encode};
 
 /// What follows each piece of input, to learn whether the connection still lives.
 const SENTINEL: &str = "the conversation goes on";
@@ -420,6 +420,71 @@ fn conversations(a: &str, b: &str) -> Vec<Vec<u8>> {
         all(&[&["CLIENT", "SETNAME", "n"], &["CLIENT", "GETNAME"], &["SELECT", "0"], &["SELECT", "x"]]),
         all(&[&["EVAL", "return {1, {2, {}}, 'x', false, redis.error_reply('E x')}", "1", b], &["GET", a]]),
     ]
+}
+
+/// Pieces of requests, whole and damaged, in any order and in any packets: whatever comes of it, it is RESP, the proxy
+/// lives, and so does the server connection that others use.
+#[test]
+fn random_garbage_harms_nobody() {
+    let seed = 0x6a7b;
+    let mut random = Random::seeded(seed);
+    let shards = Shards::<2>::on_one_thread("");
+    let [[a], [b]] = shards.keys();
+    let mut good = shards.client();
+    assert_eq!(good.call(["MSET", "good", "0", &a, "1", &b, "2"]), Value::ok());
+    let connections =
+        || -> i64 { shards.servers.iter().map(|server| server.info("total_connections_received")).sum() };
+    let before = connections();
+    let pieces = garbage(&a, &b);
+    for round in 1..=2_000 {
+        let mut client = shards.client();
+        for _ in 0..=random.below(3) {
+            let mut packet: Vec<u8> =
+                (0..random.below(6)).flat_map(|_| random.pick(&pieces).clone()).collect();
+            if random.below(3) == 0 && !packet.is_empty() {
+                let at = random.below(packet.len());
+                packet[at] = random.bytes(1)[0];
+            }
+            if random.below(3) == 0 {
+                packet.truncate(random.below(packet.len() + 1));
+            }
+            if client.try_send_raw(packet).is_err() {
+                break;
+            }
+        }
+        good.send(["INCR", "good"]);
+        // One that was closed is no socket any more that could be finished.
+        let _closed_early = client.try_finish();
+        let Heard { replies, .. } = listen(&mut client);
+        Value::parse_all(&replies);
+        assert_eq!(good.read(), Value::Int(round), "seed {seed}");
+    }
+    let looks = shards.servers.len() as i64;
+    assert_eq!(connections() - before, looks, "no server connection was lost; those that count are counted");
+    assert!(!shards.proxy.log().contains("panicked"), "{}", shards.proxy.log());
+}
+
+fn garbage(a: &str, b: &str) -> Vec<Vec<u8>> {
+    let requests = [
+        vec!["GET", a],
+        vec!["MGET", a, b, a],
+        vec!["MSET", a, "x", b, "y"],
+        vec!["DEL", a, b],
+        vec!["RENAME", a, b],
+        vec!["EVAL", "return {1, {2, {}}, 'x', false}", "1", a],
+        vec!["MULTI"],
+        vec!["HELLO", "2"],
+        vec!["COMMAND", "COUNT"],
+        vec!["EXISTS", "", "\r\n", "*1\r\n"],
+    ];
+    let mut pieces: Vec<Vec<u8>> = requests.iter().map(encode).collect();
+    pieces.extend(requests.iter().map(|request| [request.join(" ").as_bytes(), b"\r\n"].concat()));
+    let bits = [
+        "*", "$", "\r\n", "\n", "-1", "0", "3", "*2\r\n", "$3\r\n", "GET", "\0", "\"", "'", " ", "$-1\r\n",
+        "\u{ff}",
+    ];
+    pieces.extend(bits.map(|bit| bit.as_bytes().to_vec()));
+    pieces
 }
 
 #[test]

@@ -217,7 +217,12 @@ impl Resp {
 
     /// Sends FIN: no more requests, but replies are still read.
     pub fn finish(&mut self) {
-        self.reader.get_ref().shutdown(Shutdown::Write).expect("an open socket");
+        self.try_finish().expect("an open socket");
+    }
+
+    /// Like [`Self::finish`], to a peer that may have closed.
+    pub fn try_finish(&mut self) -> io::Result<()> {
+        self.reader.get_ref().shutdown(Shutdown::Write)
     }
 }
 
@@ -266,6 +271,20 @@ impl Value {
             Some((value, [])) => value,
             other => panic!("not one RESP2 reply: {} ({other:?})", reply.escape_ascii()),
         }
+    }
+
+    /// Any number of replies that were read as bytes.
+    #[track_caller]
+    pub fn parse_all(mut replies: &[u8]) -> Vec<Self> {
+        let mut values = Vec::new();
+        while !replies.is_empty() {
+            let Some((value, rest)) = Self::parse_one(replies) else {
+                panic!("no RESP2 reply: {}", replies.escape_ascii());
+            };
+            values.push(value);
+            replies = rest;
+        }
+        values
     }
 
     /// The reply at the beginning of `bytes`, and what follows it.
