@@ -40,7 +40,9 @@ fn check(interpreter: &Path, script: &str) {
     assert!(interpreter.exists(), "{} is not there; `make setup` installs it", interpreter.display());
     let shards = Redis::start_many::<4>();
     let port = Port::claim();
-    let _shardwise = Shardwise::start(&pool("alpha", &port, &shards.each_ref(), ""));
+    // Names that differ in their last digits only have neighbouring hashes with the default hash, and the ring depends on
+    // the ports: a hundred such keys may leave a shard out.
+    let _shardwise = Shardwise::start(&pool("alpha", &port, &shards.each_ref(), "hash: murmur"));
     let script = home().join("tests/clients").join(script);
     let run = Command::new(interpreter).arg(script).args(["127.0.0.1", &port.number().to_string()]).output();
     let output = run.expect("the interpreter starts");
