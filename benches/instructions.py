@@ -67,7 +67,9 @@ def build():
     """Builds the loops as benches are built; the path of the program."""
     output = run(["cargo", "bench", "--locked", "--no-run", "--bench", "instructions", "--message-format=json-render-diagnostics"])
     made = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    return [message["executable"] for message in made if message.get("executable")][-1]
+    # The program itself may be built along with it, and be named last.
+    benches = [message for message in made if message.get("executable") and message["target"]["name"] == "instructions"]
+    return benches[0]["executable"]
 
 
 def count(program, piece, rounds):
