@@ -17,9 +17,11 @@ mod proxy {
     mod placement;
     mod protocol;
     mod read_only;
+    mod reload;
     mod split;
     mod stats_port;
     mod support_selftest;
     mod timeouts;
+    mod traffic;
     mod unix;
 }

@@ -1,5 +1,6 @@
 //! One server of a pool, as one worker sees it.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +51,8 @@ pub(super) struct Shared {
     pub(super) turn: Rc<Turn>,
     /// Tells control that the failure limit was reached.
     pub(super) alarm: Box<dyn Fn()>,
+    /// It takes no new requests: what happens to it now says nothing about a server of the present configuration.
+    retired: Cell<bool>,
 }
 
 impl Server {
@@ -58,7 +61,10 @@ impl Server {
     pub fn new(settings: Settings, stats: Arc<ServerBlock>, turn: Rc<Turn>, alarm: Box<dyn Fn()>) -> Self {
         let label = Rc::from(settings.label.as_str());
         let connections = settings.connections;
-        let shared = Rc::new(Shared { settings, label, stats, turn, alarm });
+        // The cells may be those of the same server as it was configured before.
+        stats.failed_attempts.set(0);
+        stats.failing_since.set(0);
+        let shared = Rc::new(Shared { settings, label, stats, turn, alarm, retired: Cell::new(false) });
         let lanes = (0..connections).map(|i| Lane::new(Rc::clone(&shared), u64::from(i))).collect();
         Self { lanes, shared }
     }
@@ -82,6 +88,29 @@ impl Server {
         &self.shared.settings
     }
 
+    /// Takes the place of `former`, the same server as it was configured before: a client's requests wait until its
+    /// earlier ones have ended there.
+    pub fn succeed(&self, former: &Self) {
+        for lane in &self.lanes {
+            former.lanes.iter().for_each(|former| lane.stand_behind(former));
+        }
+    }
+
+    /// Forgets those it took the place of, as far as nothing is outstanding there.
+    pub fn forget_former(&self) {
+        self.lanes.iter().for_each(|lane| lane.forget_former());
+    }
+
+    /// It gets no new requests from now on, and its failures count no more. [`Server::is_idle`] tells when to close it.
+    pub fn retire(&self) {
+        self.shared.retired.set(true);
+    }
+
+    /// Whether nothing is outstanding that somebody waits for.
+    pub fn is_idle(&self) -> bool {
+        self.lanes.iter().all(|lane| lane.is_idle())
+    }
+
     /// Closes every connection; what is awaited fails.
     pub fn close(&self) {
         self.lanes.iter().for_each(|lane| lane.close());
@@ -102,6 +131,9 @@ impl Shared {
     /// One more failure in a row: an attempt to connect, a lost connection, a reply that was late.
     pub(super) fn failed(&self) {
         let stats = &self.stats;
+        if self.retired.get() {
+            return;
+        }
         if stats.failed_attempts.value() == 0 {
             stats.failing_since.set(unix_micros());
         }
