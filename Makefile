@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help build demo test test-clients bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
+.PHONY: help build demo test soak test-clients bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -20,6 +20,10 @@ test: ## unit, property and layer tests, real servers, a smoke test of each clie
 	tests/setup.sh test
 	$(CARGO) test --locked --no-fail-fast
 	$(CARGO) test --locked --benches
+
+soak: ## reloads and restarts under load, a hundred times and twenty times
+	tests/setup.sh test
+	SHARDWISE_SOAK=1 $(CARGO) test --locked --test proxy -- under_load
 
 test-clients: ## every test of every client library
 	tests/setup.sh test

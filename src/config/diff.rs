@@ -131,7 +131,7 @@ fn process(old: &Config, new: &Config) -> Vec<Change> {
     use super::Process;
 
     let (old, new) = (&old.process, &new.process);
-    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format], left out: []);
+    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format, reload_on_hup, reload_on_change], left out: []);
     names.into_iter().map(Change::Process).collect()
 }
 

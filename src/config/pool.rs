@@ -73,7 +73,13 @@ impl Pool {
     /// configuration: address, credentials, database and everything else that was decided when they were opened are equal.
     pub fn connects_alike(&self, server: &Server, next: &Self, other: &Server) -> bool {
         let decided = |pool: &Self| {
-            (pool.redis_db, pool.timeout, pool.connect_timeout, pool.server_connections, pool.server_failure_limit)
+            (
+                pool.redis_db,
+                pool.timeout,
+                pool.connect_timeout,
+                pool.server_connections,
+                pool.server_failure_limit,
+            )
         };
         server.name == other.name
             && server.endpoint == other.endpoint

@@ -41,7 +41,8 @@ pub struct OpenError {
 impl Doors {
     /// Binds all. `stats` is the stats port's address.
     pub fn open(config: &Config, workers: usize, stats: &Listen) -> Result<Self, OpenError> {
-        let pools = config.pools.iter().map(|pool| PoolDoor::open(pool, workers)).collect::<Result<_, _>>()?;
+        let pools =
+            config.pools.iter().map(|pool| PoolDoor::open(pool, workers)).collect::<Result<_, _>>()?;
         let options = ListenOptions { backlog: STATS_BACKLOG, reuseport: false, keepalive: false };
         let (stats, _) =
             net::bind(stats, &options).map_err(|cause| OpenError { what: "stats port".into(), cause })?;

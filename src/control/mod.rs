@@ -5,6 +5,7 @@
 
 mod answers;
 mod board;
+mod config_file;
 mod dealer;
 mod doors;
 mod drain;
@@ -32,6 +33,7 @@ use crate::config::Kept;
 use crate::net::Listener;
 use crate::worker::{self, Census, Notice, Worker};
 use board::Board;
+use config_file::ConfigFile;
 use drain::{Drained, Limits, drain};
 use entrances::Entrances;
 use publisher::Publisher;
@@ -97,6 +99,8 @@ pub struct Control {
     reloads_asked: mpsc::UnboundedReceiver<Ask>,
     /// The reload that is being prepared, if there is one: at most one at a time.
     preparing: JoinSet<Result<Prepared, Refused>>,
+    /// For `reload_on_change`.
+    file: ConfigFile,
     signals: Signals,
     log: Box<dyn LogSwitch>,
 }
@@ -131,6 +135,8 @@ impl Control {
         let board = Board::new(publisher.clone(), health);
         let ended = watch_ends(&workers);
         let (reloads, reloads_asked) = Reloads::channel();
+        let mut file = ConfigFile::default();
+        file.taken(config_file::stamp(&config.path));
         Ok(Self {
             config,
             workers,
@@ -144,6 +150,7 @@ impl Control {
             reloads,
             reloads_asked,
             preparing: JoinSet::new(),
+            file,
             signals,
             log,
         })
@@ -186,7 +193,13 @@ impl Control {
                         info!("{signal} received: reloading the configuration");
                         self.reloads.request();
                     }
-                    signal => act(&*self.log, signal),
+                    signal => {
+                        act(&*self.log, signal);
+                        if signal == Signal::Hup && self.config.process.reload_on_hup {
+                            info!("{signal} received: reloading the configuration");
+                            self.reloads.request();
+                        }
+                    }
                 },
                 Some(ask) = self.reloads_asked.recv(), if waiting.is_empty() => {
                     waiting.push(ask);
@@ -207,6 +220,11 @@ impl Control {
                 _ = round.tick() => {
                     self.board.look_around();
                     self.entrances.reconcile();
+                    let changed = self.file.look(config_file::stamp(&self.config.path));
+                    if changed && self.config.process.reload_on_change {
+                        info!("the configuration file has changed: reloading it");
+                        self.reloads.request();
+                    }
                 }
                 () = self.board.work() => {}
                 Some(worker) = self.ended.recv() => {
@@ -224,6 +242,7 @@ impl Control {
     fn prepare_reload(&mut self) {
         let (path, open, workers) =
             (self.config.path.clone(), self.entrances.addresses(), self.workers.len());
+        self.file.taken(config_file::stamp(&path));
         self.preparing.spawn_blocking(move || reload::prepare(&path, &open, workers));
     }
 

@@ -144,7 +144,8 @@ pub fn prepare(
         let found = match same {
             Some(found) => Some(found),
             None => {
-                let address = net::resolve(&pool.listen).map_err(OpenError::of(pool)).map_err(Refused::Open)?;
+                let address =
+                    net::resolve(&pool.listen).map_err(OpenError::of(pool)).map_err(Refused::Open)?;
                 open.iter().find(|(_, bound)| address.is_some() && *bound == address)
             }
         };

@@ -101,7 +101,8 @@ impl Pools {
         let servers = (0..count).map(|at| self.server(&whereabouts, published, ix, ServerIx(at as u16)));
         let now = now(generation, ix, servers.collect());
         let stats = Arc::clone(&published.stats[self.index].pools[ix.index()].pool);
-        let draw = Draw::seeded(u64::from(std::process::id()) << 16 ^ (u64::from(id.0) << 8) ^ self.index as u64);
+        let draw =
+            Draw::seeded(u64::from(std::process::id()) << 16 ^ (u64::from(id.0) << 8) ^ self.index as u64);
         let pool = Rc::new(Pool::new(id, now, stats, Rc::clone(&self.turn), draw));
         let seats = Arc::clone(&published.seats[ix.index()]);
         Place { pool, seats, leaving: Cell::new(false), whereabouts }

@@ -35,7 +35,9 @@ fn rounds(few: usize) -> usize {
 fn nobody_notices_reloads_under_load() {
     let servers = Redis::start_many::<4>();
     let (port, beta, moved) = (Port::claim(), Port::claim(), Port::claim());
-    let with_beta = |alpha: &str, port: &Port| format!("{alpha}{}", pool_of("beta", &port.address(), &entries(&servers[..1]), ""));
+    let with_beta = |alpha: &str, port: &Port| {
+        format!("{alpha}{}", pool_of("beta", &port.address(), &entries(&servers[..1]), ""))
+    };
     let three = alpha(&port, &servers, &[0, 1, 2], "");
     let four = alpha(&port, &servers, &[0, 1, 2, 3], "");
     let mut proxy = Shardwise::start(&three);
@@ -54,7 +56,9 @@ fn nobody_notices_reloads_under_load() {
             }
             3 => {
                 assert_eq!(Resp::port(moved.number()).call(["GET", "k"]), Value::bulk("v"));
-                wait_until("the old address to be closed", PATIENCE, || Resp::try_tcp(beta.socket_addr()).is_err());
+                wait_until("the old address to be closed", PATIENCE, || {
+                    Resp::try_tcp(beta.socket_addr()).is_err()
+                });
                 proxy.reload(&three)
             }
             4 => proxy.reload(&three.replace("redis: true", "redis: true\n  tiemout: 3")),
@@ -119,7 +123,9 @@ fn requests_in_flight_on_a_removed_server_finish() {
     assert_eq!(client.call(["SET", "k", "old"]), Value::ok());
     servers[0].pause();
     client.send(["GET", "k"]);
-    wait_until("the request to be with the server", PATIENCE, || proxy.stats()["alpha"]["s0"]["out_queue"] == 1);
+    wait_until("the request to be with the server", PATIENCE, || {
+        proxy.stats()["alpha"]["s0"]["out_queue"] == 1
+    });
     proxy.reload(&alpha(&port, &servers, &[1], ""));
     servers[1].client().call(["SET", "k", "new"]);
     client.send(["GET", "k"]);
@@ -140,9 +146,14 @@ fn requests_do_not_overtake_those_at_the_old_address() {
     assert_eq!(client.call(["SET", "k", "1"]), Value::ok());
     servers[0].pause();
     client.send(["INCR", "k"]);
-    wait_until("the request to be with the server", PATIENCE, || proxy.stats()["alpha"]["only"]["out_queue"] == 1);
+    wait_until("the request to be with the server", PATIENCE, || {
+        proxy.stats()["alpha"]["only"]["out_queue"] == 1
+    });
     let told = proxy.reload(&at(&servers[1]));
-    assert!(told.contains("address of server 'only' changed") && told.contains("closes: connections to 1"), "{told}");
+    assert!(
+        told.contains("address of server 'only' changed") && told.contains("closes: connections to 1"),
+        "{told}"
+    );
     client.send(["INCR", "k"]);
     client.set_read_timeout(PATIENCE);
     assert!(client.silent_for(Duration::from_millis(100)));
@@ -165,7 +176,11 @@ fn an_ejected_server_stays_out() {
     let mut client = Resp::port(port.number());
     let keys: Vec<String> = (0..40).map(|i| format!("{i}:key")).collect();
     let errors = |client: &mut Resp| {
-        client.pipeline(keys.iter().map(|key| ["SET", key, "v"])).iter().filter(|reply| reply.is_error("")).count()
+        client
+            .pipeline(keys.iter().map(|key| ["SET", key, "v"]))
+            .iter()
+            .filter(|reply| reply.is_error(""))
+            .count()
     };
     wait_until("the ejection", PATIENCE, || errors(&mut client) == 0);
     let told = proxy.reload(&alpha(&port, &servers, &[0, 1, 2], settings));
@@ -197,4 +212,45 @@ fn settings_of_a_pool_hold_at_once() {
     packet.extend(encode(["PING"]));
     third.send_raw(packet);
     assert_eq!(third.read(), Value::bulk("v"));
+}
+
+/// Nobody sends a signal: the file is enough. It is replaced, as editors and ConfigMaps do.
+#[test]
+fn a_changed_file_is_taken_over_by_itself() {
+    let servers = Redis::start_many::<2>();
+    let port = Port::claim();
+    let watching = "shardwise: {reload_on_change: true}\n";
+    let proxy = Shardwise::start(&format!("{watching}{}", alpha(&port, &servers, &[0], "")));
+    let new = proxy.dir().join("new");
+    std::fs::write(&new, format!("{watching}{}", alpha(&port, &servers, &[0, 1], ""))).unwrap();
+    std::fs::rename(new, proxy.config_path()).unwrap();
+    wait_until("the reload", PATIENCE, || proxy.log().contains("server 's1' added"));
+}
+
+#[test]
+fn check_predicts_a_reload_and_refuses_a_wrong_file() {
+    let entries = |n: u16| (1..=n).map(|i| format!("127.0.0.1:{i}:1 s{i}")).collect::<Vec<_>>();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for (name, servers) in [("old.yml", 3), ("new.yml", 4)] {
+        std::fs::write(path(name), pool_of("alpha", "127.0.0.1:22121", &entries(servers), "")).unwrap();
+    }
+    std::fs::write(path("bad.yml"), "alpha: {listen: nowhere}\n").unwrap();
+    let check = |args: &[&str]| {
+        let output = Shardwise::run("", &[&["check"], args].concat());
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, out, _) = check(&[&path("new.yml")]);
+    assert_eq!((code, out.contains("is valid: 1 pools, 4 servers")), (Some(0), true), "{out}");
+    let (code, out, _) = check(&[&path("new.yml"), "--against", &path("old.yml")]);
+    assert_eq!(code, Some(0));
+    assert!(out.starts_with("pool 'alpha': server 's4' added\npool 'alpha': "), "{out}");
+    let percent: f64 = out.split("': ").last().unwrap().split('%').next().unwrap().parse().unwrap();
+    assert!((15.0..35.0).contains(&percent), "a fourth server takes about a quarter: {out}");
+    for args in [vec![path("bad.yml")], vec![path("new.yml"), "--against".into(), path("bad.yml")]] {
+        let (code, _, err) = check(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains("alpha.listen"), "{err}");
+    }
 }

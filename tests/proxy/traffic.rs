@@ -34,7 +34,9 @@ impl Traffic {
         let clients = (0..pooled + short).map(|number| {
             let (shared, fail) = (Arc::clone(&shared), fail.clone());
             let client = Client { number, to, random: Random::seeded(number as u64 + 1), shared };
-            std::thread::spawn(move || if number < pooled { client.pooled(&fail) } else { client.short(&fail) })
+            std::thread::spawn(
+                move || if number < pooled { client.pooled(&fail) } else { client.short(&fail) },
+            )
         });
         let clients = clients.collect();
         Self { shared, failures, clients }
@@ -45,7 +47,8 @@ impl Traffic {
     pub fn wait_replies(&self, more: u64) {
         let goal = self.shared.replies.load(Ordering::SeqCst) + more;
         wait_until("replies", PATIENCE, || {
-            self.shared.replies.load(Ordering::SeqCst) >= goal || self.clients.iter().all(JoinHandle::is_finished)
+            self.shared.replies.load(Ordering::SeqCst) >= goal
+                || self.clients.iter().all(JoinHandle::is_finished)
         });
     }
 
