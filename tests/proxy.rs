@@ -18,6 +18,7 @@ mod proxy {
     mod protocol;
     mod read_only;
     mod reload;
+    mod restart;
     mod split;
     mod stats_port;
     mod support_selftest;

@@ -281,6 +281,7 @@ fn generations_share_what_stays() {
         log_format: LogFormat::Text,
         reload_on_hup: false,
         reload_on_change: false,
+        handover: None,
     };
     let config = Config { path: "nutcracker.yml".into(), process, pools, warnings: Vec::new() };
 

@@ -18,7 +18,9 @@ use super::logging::{self, Log, Sink};
 use super::pid_file::PidFile;
 use super::refuse;
 use crate::config::{Config, LogFormat, Threads};
-use crate::control::{self, Control, Doors, Ended, OpenError, Signals};
+use crate::control::handover::{self, Predecessor};
+use crate::control::{self, Control, Doors, Ended, Inherited, OpenError, Signals};
+use crate::net;
 use crate::units::Listen;
 
 /// Why the proxy did not start, after the log was there.
@@ -26,6 +28,7 @@ use crate::units::Listen;
 enum StartError {
     PidFile(PathBuf, io::Error),
     Runtime(io::Error),
+    Handover(PathBuf, io::Error),
     Open(OpenError),
     Workers(io::Error),
 }
@@ -114,12 +117,31 @@ fn start(options: &ServeOptions, config: Arc<Config>, log: Log) -> Result<Starte
     announce(options, &config, workers);
     fd_limit::raise(&config, workers);
     let stats = Listen::Tcp { host: options.stats_addr.clone(), port: options.stats_port };
-    let doors = Doors::open(&config, workers, &stats).map_err(StartError::Open)?;
+    let (predecessor, inherited) = inherited(&config)?;
+    let doors = Doors::open(&config, workers, &stats, inherited).map_err(StartError::Open)?;
     control::announce(&config);
-    let control =
-        Control::start(config, workers, doors, signals, Box::new(log)).map_err(StartError::Workers)?;
+    let control = Control::start(config, workers, doors, signals, Box::new(log), predecessor)
+        .map_err(StartError::Workers)?;
     drop(inside);
     Ok((runtime, control, pid_file))
+}
+
+/// Sockets that are open already: a running process's that we take over from, and systemd's.
+fn inherited(config: &Config) -> Result<(Option<Predecessor>, Inherited), StartError> {
+    let mut inherited = Inherited { listeners: net::handover::from_systemd(), with_files: false };
+    if !inherited.listeners.is_empty() {
+        info!(sockets = inherited.listeners.len(), "systemd has opened listening sockets");
+    }
+    let Some(path) = &config.process.handover else { return Ok((None, inherited)) };
+    match handover::take_over(path).map_err(|error| StartError::Handover(path.clone(), error))? {
+        Some((predecessor, taken)) => {
+            info!(sockets = taken.listeners.len(), "taking over from the process at {}", path.display());
+            inherited.listeners.extend(taken.listeners);
+            inherited.with_files = true;
+            Ok((Some(predecessor), inherited))
+        }
+        None => Ok((None, inherited)),
+    }
 }
 
 /// Lets the allocator return what a burst took even when nothing happens afterwards. After the fork of `-d`, since it
@@ -167,6 +189,9 @@ impl fmt::Display for StartError {
         match self {
             Self::PidFile(path, error) => write!(f, "cannot write the pid file {}: {error}", path.display()),
             Self::Runtime(error) => write!(f, "cannot set up control: {error}"),
+            Self::Handover(path, error) => {
+                write!(f, "cannot take over from the process at {}: {error}", path.display())
+            }
             Self::Open(error) => error.fmt(f),
             Self::Workers(error) => write!(f, "cannot start the workers: {error}"),
         }

@@ -3,13 +3,14 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 
-use super::session::{Session, Verdict};
+use super::session::{Carried, Session, Verdict};
 use crate::dispatch::{Payload, Pool};
 use crate::exchange::{Flush, Inbox, Outbox, Recipient, Written};
 use crate::net::Stream;
@@ -42,6 +43,8 @@ pub enum Phase {
     Open,
     /// The proxy goes down: what has arrived is still answered, then it is closed. So many bytes are read at most.
     Draining(usize),
+    /// Another process goes on with it: nothing more is read; what is due is delivered, then it leaves.
+    Leaving,
     /// Nothing more is read; what is due is delivered, then it is closed.
     Closing(Closed),
     /// It is over.
@@ -67,7 +70,23 @@ pub enum Closed {
     ReplyCut,
     /// The proxy goes down.
     Drain,
+    /// Another process goes on with it; see [`ClientConn::into_moved`].
+    Moved,
 }
+
+/// A client between two processes.
+#[derive(Debug)]
+pub struct Moved {
+    /// Its socket.
+    pub socket: OwnedFd,
+    /// What was agreed with it.
+    pub carried: Carried,
+    /// The beginning of a request that has not come in full.
+    pub input: Vec<u8>,
+}
+
+/// More than this of an incomplete request does not go with a client: it goes on here until the request is complete.
+const MOST_MOVED: usize = 64 << 10;
 
 /// Why a client's requests wait although they are here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,12 +157,14 @@ impl ClientConn {
         }
         // Requests in flight keep this value alive; its socket and what was read must not wait for them.
         self.phase.set(Phase::Over(closed));
-        self.stream.replace(Stream::Closed);
-        self.input.take();
+        if closed != Closed::Moved {
+            self.stream.replace(Stream::Closed);
+            self.input.take();
+        }
         let stats = &self.pool.stats;
         stats.client_connections.sub(1);
         match closed {
-            Closed::Eof | Closed::Quit => stats.client_eof.add(1),
+            Closed::Eof | Closed::Quit | Closed::Moved => stats.client_eof.add(1),
             _ => stats.client_err.add(1),
         }
         closed
@@ -155,6 +176,35 @@ impl ClientConn {
             self.phase.set(Phase::Draining(DRAIN_BYTES));
             self.wake();
         }
+    }
+
+    /// Lets the client go, at the next moment at which nothing is due to it, to whoever serves it from then on.
+    pub fn leave(&self) {
+        if self.phase.get() == Phase::Open {
+            self.phase.set(Phase::Leaving);
+            self.wake();
+        }
+    }
+
+    /// The client itself, after [`ClientConn::run`] has ended with [`Closed::Moved`].
+    pub fn into_moved(&self) -> Option<Moved> {
+        let carried = self.session.borrow().carried()?;
+        let socket = self.stream.replace(Stream::Closed).into_descriptor()?;
+        let input = self.input.take().map_or_else(BytesMut::new, |mut input| input.inbox.take());
+        Some(Moved { socket, carried, input: input.to_vec() })
+    }
+
+    /// A client that comes from another process.
+    pub fn resume(stream: Stream, id: u64, pool: Rc<Pool>, carried: Carried, bytes: Vec<u8>) -> Rc<Self> {
+        let client = Self::new(stream, id, pool);
+        client.session.replace(Session::resumed(carried));
+        if !bytes.is_empty() {
+            let mut input = Input::default();
+            input.inbox.keep(BytesMut::from(&bytes[..]), 0, &client.pool.turn.buffers);
+            client.keep(input);
+            client.hold.set(Some(Hold::Backpressure));
+        }
+        client
     }
 
     /// Ends the connection now.
@@ -187,7 +237,15 @@ impl ClientConn {
             match self.phase.get() {
                 Phase::Over(closed) => return Poll::Ready(closed),
                 Phase::Closing(closed) => return self.poll_delivered(closed),
-                Phase::Open | Phase::Draining(_) if self.hold.get().is_some() => return Poll::Pending,
+                Phase::Open | Phase::Draining(_) | Phase::Leaving if self.hold.get().is_some() => {
+                    return Poll::Pending;
+                }
+                Phase::Leaving if self.kept() <= MOST_MOVED => return self.poll_delivered(Closed::Moved),
+                Phase::Leaving => {
+                    if self.poll_read(cx, recipient).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
                 Phase::Open => {
                     if self.poll_read(cx, recipient).is_pending() {
                         return Poll::Pending;
@@ -207,6 +265,14 @@ impl ClientConn {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Bytes of a request that has not come in full.
+    fn kept(&self) -> usize {
+        let input = self.input.take();
+        let kept = input.as_ref().map_or(0, |input| input.inbox.len());
+        self.input.set(input);
+        kept
     }
 
     /// Over when nothing is due any more; until then the flush wakes the task.

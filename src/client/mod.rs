@@ -7,5 +7,5 @@ mod hello;
 mod local;
 mod session;
 
-pub use conn::{ClientConn, Closed, Phase};
-pub use session::Session;
+pub use conn::{ClientConn, Closed, Moved, Phase};
+pub use session::{Carried, Session};

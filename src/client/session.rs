@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use serde::{Deserialize, Serialize};
+
 use super::conn::{ClientConn, Closed};
 use super::{hello, local};
 use crate::backend::Fenced;
@@ -19,6 +21,13 @@ pub struct Session {
     pub(super) authenticated: bool,
     /// CLIENT SETNAME.
     pub(super) name: Option<Box<[u8]>>,
+}
+
+/// What of a client's state goes with it to another process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    authenticated: bool,
+    name: Option<Vec<u8>>,
 }
 
 /// What became of a request.
@@ -39,6 +48,17 @@ impl Session {
     /// A client that has just connected.
     pub fn new(pool: &config::Pool) -> Self {
         Self { authenticated: pool.redis_auth.is_none(), name: None }
+    }
+
+    /// What another process goes on with; `None`: this client can't go on elsewhere.
+    pub fn carried(&self) -> Option<Carried> {
+        let name = self.name.as_ref().map(|name| name.to_vec());
+        Some(Carried { authenticated: self.authenticated, name })
+    }
+
+    /// A client that comes from another process.
+    pub fn resumed(carried: Carried) -> Self {
+        Self { authenticated: carried.authenticated, name: carried.name.map(Vec::into_boxed_slice) }
     }
 
     /// Bounds of its requests.

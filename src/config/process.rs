@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::units::whole_number;
@@ -9,6 +10,9 @@ use crate::units::whole_number;
 use super::error::Reason;
 use super::keys::{Absent, Field, INT_MAX, Key, Origin};
 use super::names::named;
+
+/// Longest name of the handover socket: that of a unix socket, less what is put behind it for a moment.
+const MOST_SOCKET_PATH: usize = 90;
 
 /// Most worker threads.
 const MOST_THREADS: u32 = 1024;
@@ -28,6 +32,8 @@ pub struct Process {
     pub reload_on_hup: bool,
     /// The configuration is reloaded when its file has changed. Default false.
     pub reload_on_change: bool,
+    /// Where a process that is started takes over from the one that runs. Default: nowhere.
+    pub handover: Option<PathBuf>,
 }
 
 /// How many worker threads to run.
@@ -112,6 +118,22 @@ pub(super) static KEYS: &[Key<Process>] = &[
         meaning: "The configuration is reloaded when its file has changed, two seconds after the last change. A file \
                   that is wrong changes nothing, and is not tried again until it has changed.",
     },
+    Key {
+        name: "handover",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("a second process finds the addresses taken"),
+        field: Field::Text("an absolute path", |process, text| {
+            let path = PathBuf::from(text);
+            if !path.is_absolute() || text.len() > MOST_SOCKET_PATH {
+                let want = format!("an absolute path of at most {MOST_SOCKET_PATH} bytes");
+                return Err(Reason::Invalid { text: text.to_owned(), want });
+            }
+            process.handover = Some(path);
+            Ok(())
+        }),
+        meaning: "A unix socket at which a process that is started takes over from the one that runs: first the listening \
+                  sockets, then every client, without closing one. Needs a restart.",
+    },
 ];
 
 impl Default for Process {
@@ -124,6 +146,7 @@ impl Default for Process {
             log_format: LogFormat::Text,
             reload_on_hup: false,
             reload_on_change: false,
+            handover: None,
         };
         Key::set_absent(KEYS, &mut process);
         process

@@ -16,7 +16,7 @@ use tracing::warn;
 
 use crate::net::{AcceptTrouble, AfterFailure, Listener, Peer};
 use crate::topology::PoolId;
-use crate::worker::{DoorId, Order, Worker, WorkerBlock};
+use crate::worker::{DoorId, Moved, Order, Worker, WorkerBlock};
 
 /// The last sweep of a listener that is about to be closed takes at most so many connections.
 const LAST_SWEEP: usize = 65_536;
@@ -93,17 +93,38 @@ impl Dealer {
 
     /// Stops accepting there. What the kernel has queued already is dealt first: it would be reset otherwise.
     pub async fn close(&mut self, id: DoorId) {
-        let Some(found) = self.doors.iter().position(|door| door.id == id) else { return };
-        let Door { pool, stop, task, .. } = self.doors.swap_remove(found);
-        let _ = stop.send(()); // a task that is gone has nothing to give back
-        let Ok(Ok(listener)) = task.await.map(Watched::into_std) else { return };
-        for _ in 0..LAST_SWEEP {
-            match listener.accept() {
-                Ok(peer) => self.table.deal(pool.get(), peer),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => break,
+        for (pool, listener) in self.stop(id).await {
+            for _ in 0..LAST_SWEEP {
+                match listener.accept() {
+                    Ok(peer) => self.table.deal(Order::Adopt(pool, peer)),
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                    Err(_) => break,
+                }
             }
         }
+    }
+
+    /// Stops accepting there. What the kernel has queued is left to another process.
+    pub async fn release(&mut self, id: DoorId) {
+        drop(self.stop(id).await);
+    }
+
+    /// Gives a client from another process to the worker with the fewest.
+    pub fn resume(&self, pool: PoolId, moved: Moved) {
+        self.table.deal(Order::Resume(pool, moved));
+    }
+
+    /// The listeners of a door, on which nobody accepts any more.
+    async fn stop(&mut self, id: DoorId) -> Vec<(PoolId, Listener)> {
+        let mut listeners = Vec::new();
+        for door in self.doors.extract_if(.., |door| door.id == id) {
+            let Door { pool, stop, task, .. } = door;
+            let _ = stop.send(()); // a task that is gone has nothing to give back
+            if let Ok(Ok(listener)) = task.await.map(Watched::into_std) {
+                listeners.push((pool.get(), listener));
+            }
+        }
+        listeners
     }
 }
 
@@ -121,7 +142,7 @@ async fn accept(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok(peer) => table.deal(pool.get(), peer),
+            Ok(peer) => table.deal(Order::Adopt(pool.get(), peer)),
             Err(error) => match table.failed(&error) {
                 AfterFailure::Next => {}
                 AfterFailure::Pause { .. } => tokio::time::sleep(AcceptTrouble::PAUSE).await,
@@ -171,9 +192,9 @@ impl Table {
     }
 
     /// Gives a client to the worker with the fewest; one that has ended is passed over for good.
-    fn deal(&self, pool: PoolId, peer: Peer) {
+    fn deal(&self, client: Order) {
         let mut seats = self.seats.borrow_mut();
-        let mut order = Order::Adopt(pool, peer);
+        let mut order = client;
         while let Some((index, seat)) = seats.iter_mut().enumerate().min_by_key(|(_, seat)| seat.clients()) {
             match seat.orders.send(order) {
                 Ok(()) => {
@@ -243,7 +264,7 @@ mod tests {
         let ((one, mut first), (two, mut second)) = (worker(0), worker(1));
         let table = Table::new(&[one, two]);
         for _ in 0..10 {
-            table.deal(POOL, peer());
+            table.deal(Order::Adopt(POOL, peer()));
         }
         assert_eq!((received(&mut first), received(&mut second)), (5, 5));
     }
@@ -255,7 +276,7 @@ mod tests {
         cells.clients.set(4);
         let table = Table::new(&[one, two]);
         for _ in 0..6 {
-            table.deal(POOL, peer());
+            table.deal(Order::Adopt(POOL, peer()));
         }
         assert_eq!((received(&mut first), received(&mut second)), (1, 5));
     }
@@ -265,14 +286,14 @@ mod tests {
         let ((one, mut first), (two, mut second)) = (worker(0), worker(1));
         let (cells, others) = (one.own.clone(), two.own.clone());
         let table = Table::new(&[one, two]);
-        table.deal(POOL, peer());
-        table.deal(POOL, peer());
+        table.deal(Order::Adopt(POOL, peer()));
+        table.deal(Order::Adopt(POOL, peer()));
         for cells in [&cells, &others] {
             cells.clients_total.add(1);
             cells.clients.add(1);
         }
         cells.clients.sub(1); // the first one's client has left
-        table.deal(POOL, peer());
+        table.deal(Order::Adopt(POOL, peer()));
         assert_eq!((received(&mut first), received(&mut second)), (2, 1));
     }
 
@@ -280,14 +301,14 @@ mod tests {
     fn what_a_worker_never_counts_is_forgotten() {
         let ((one, mut first), (two, mut second)) = (worker(0), worker(1));
         let table = Table::new(&[one, two]);
-        table.deal(POOL, peer()); // the first one drops it without counting
+        table.deal(Order::Adopt(POOL, peer())); // the first one drops it without counting
         for seat in table.seats.borrow_mut().iter_mut() {
             seat.reconcile(); // it may still be on its way
             assert_eq!(seat.clients(), seat.dealt);
             seat.reconcile();
             assert_eq!(seat.clients(), 0);
         }
-        table.deal(POOL, peer());
+        table.deal(Order::Adopt(POOL, peer()));
         assert_eq!((received(&mut first), received(&mut second)), (2, 0));
     }
 
@@ -316,7 +337,7 @@ mod tests {
         let table = Table::new(&[one, two]);
         drop(first);
         for _ in 0..3 {
-            table.deal(POOL, peer());
+            table.deal(Order::Adopt(POOL, peer()));
         }
         assert_eq!(received(&mut second), 3);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::config::{Config, Pool};
 use crate::net::{self, BindError, ListenOptions, Listener, SocketFile};
@@ -18,6 +18,15 @@ pub struct Doors {
     pub pools: Vec<PoolDoor>,
     /// The stats port's.
     pub stats: Listener,
+}
+
+/// Listening sockets that were open before this process: another one's that it takes over from, or systemd's.
+#[derive(Debug, Default)]
+pub struct Inherited {
+    /// What is left of them.
+    pub listeners: Vec<Listener>,
+    /// The files of unix sockets are ours from now on; systemd keeps its own.
+    pub with_files: bool,
 }
 
 /// Where a pool listens.
@@ -39,13 +48,26 @@ pub struct OpenError {
 }
 
 impl Doors {
-    /// Binds all. `stats` is the stats port's address.
-    pub fn open(config: &Config, workers: usize, stats: &Listen) -> Result<Self, OpenError> {
-        let pools =
-            config.pools.iter().map(|pool| PoolDoor::open(pool, workers)).collect::<Result<_, _>>()?;
+    /// Binds all that is not `inherited`. `stats` is the stats port's address. What nobody wants is closed.
+    pub fn open(
+        config: &Config,
+        workers: usize,
+        stats: &Listen,
+        mut inherited: Inherited,
+    ) -> Result<Self, OpenError> {
+        let pools = config.pools.iter().map(|pool| match inherited.door(pool) {
+            Some(door) => Ok(door),
+            None => PoolDoor::open(pool, workers),
+        });
+        let pools = pools.collect::<Result<_, _>>()?;
         let options = ListenOptions { backlog: STATS_BACKLOG, reuseport: false, keepalive: false };
-        let (stats, _) =
-            net::bind(stats, &options).map_err(|cause| OpenError { what: "stats port".into(), cause })?;
+        let stats = match inherited.take(stats).pop() {
+            Some(stats) => stats,
+            None => {
+                let of = |cause| OpenError { what: "stats port".into(), cause };
+                net::bind(stats, &options).map_err(of)?.0
+            }
+        };
         Ok(Self { pools, stats })
     }
 }
@@ -61,6 +83,33 @@ impl PoolDoor {
             only_file = only_file.or(file);
         }
         Ok(Self { at: pool.listen.clone(), listeners, file: only_file })
+    }
+}
+
+impl Inherited {
+    /// All that are at this address.
+    pub fn take(&mut self, at: &Listen) -> Vec<Listener> {
+        if self.listeners.is_empty() {
+            return Vec::new();
+        }
+        // An address that does not resolve is told when it is bound.
+        let address = net::resolve(at).ok().flatten();
+        self.listeners.extract_if(.., |listener| listener.is_at(at, address)).collect()
+    }
+
+    fn door(&mut self, pool: &Pool) -> Option<PoolDoor> {
+        let listeners = self.take(&pool.listen);
+        listeners.first()?;
+        for listener in &listeners {
+            if let Err(error) = listener.set_options(&options(pool)) {
+                warn!(pool = pool.name, "cannot set the options of a listening socket: {error}");
+            }
+        }
+        let file = match &pool.listen {
+            Listen::Unix { path, .. } if self.with_files => SocketFile::of(path).ok(),
+            _ => None,
+        };
+        Some(PoolDoor { at: pool.listen.clone(), listeners, file })
     }
 }
 

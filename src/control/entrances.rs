@@ -4,6 +4,7 @@
 //! descriptor of each socket, so that it can change its options and hand it on.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 
 use tokio::sync::mpsc::UnboundedSender;
@@ -12,9 +13,10 @@ use tracing::warn;
 use super::dealer::Dealer;
 use super::doors::{self, PoolDoor};
 use crate::config::Pool;
+use crate::net::SocketFile;
 use crate::topology::PoolId;
 use crate::units::Listen;
-use crate::worker::{DoorId, Order, Worker};
+use crate::worker::{DoorId, Moved, Order, Worker};
 
 /// All that is listened on for clients.
 #[derive(Debug)]
@@ -104,10 +106,35 @@ impl Entrances {
         }
     }
 
+    /// Stops accepting everywhere, since another process does: what is queued is its own, and so are the files.
+    pub async fn release(&mut self) {
+        for entrance in std::mem::take(&mut self.open) {
+            let Entrance { id, door: PoolDoor { listeners, file, .. }, direct, .. } = entrance;
+            drop(listeners);
+            if direct {
+                self.tell_workers(|| Order::Release(id));
+            } else {
+                self.dealer.release(id).await;
+            }
+            file.into_iter().for_each(SocketFile::forget);
+        }
+    }
+
+    /// Descriptors of all sockets, for another process.
+    pub fn descriptors(&self) -> io::Result<Vec<OwnedFd>> {
+        let listeners = self.open.iter().flat_map(|entrance| &entrance.door.listeners);
+        listeners.map(|listener| listener.as_fd().try_clone_to_owned()).collect()
+    }
+
+    /// Gives a client from another process to the worker with the fewest.
+    pub fn resume(&self, pool: PoolId, moved: Moved) {
+        self.dealer.resume(pool, moved);
+    }
+
     fn open(&mut self, pool: PoolId, door: PoolDoor) -> io::Result<()> {
         let id = self.next;
         self.next.0 += 1;
-        let direct = self.workers.len() == 1 || door.listeners.len() > 1;
+        let direct = self.workers.len() == door.listeners.len();
         if direct {
             for (worker, listener) in self.workers.iter().zip(&door.listeners) {
                 let order = Order::Listen(id, pool, listener.try_clone()?);

@@ -10,6 +10,7 @@ mod dealer;
 mod doors;
 mod drain;
 mod entrances;
+pub mod handover;
 mod health;
 mod probe;
 mod publisher;
@@ -20,6 +21,7 @@ mod stats_port;
 
 use std::fmt;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,16 +33,17 @@ use tracing::{error, info};
 use crate::config::Config;
 use crate::config::Kept;
 use crate::net::Listener;
-use crate::worker::{self, Census, Notice, Worker};
+use crate::worker::{self, Census, Moved, Notice, Order, Worker};
 use board::Board;
 use config_file::ConfigFile;
 use drain::{Drained, Limits, drain};
 use entrances::Entrances;
+use handover::{Coming, Predecessor, Successor, Want};
 use publisher::Publisher;
 use reload::{ADOPTION_LIMIT, Applied, Ask, Closing, Prepared, Refused, Reloads, Report};
 use report::{Current, HealthStats, Sources};
 
-pub use doors::{Doors, OpenError, announce, sockets};
+pub use doors::{Doors, Inherited, OpenError, announce, sockets};
 pub use signals::{Signal, Signals};
 
 /// Notices that may wait for control. More are lost, which is no harm: the cells say all.
@@ -99,6 +102,12 @@ pub struct Control {
     reloads_asked: mpsc::UnboundedReceiver<Ask>,
     /// The reload that is being prepared, if there is one: at most one at a time.
     preparing: JoinSet<Result<Prepared, Refused>>,
+    /// The socket of the stats port, for a successor.
+    stats: OwnedFd,
+    /// Asked by a successor.
+    wanted: mpsc::UnboundedReceiver<Want>,
+    /// Clients from a predecessor.
+    coming: Option<Coming>,
     /// For `reload_on_change`.
     file: ConfigFile,
     signals: Signals,
@@ -113,6 +122,7 @@ impl Control {
         doors: Doors,
         signals: Signals,
         log: Box<dyn LogSwitch>,
+        predecessor: Option<Predecessor>,
     ) -> io::Result<Self> {
         let (publisher, published) = Publisher::first(config.clone(), workers);
         let (notify, notices) = mpsc::channel(NOTICES);
@@ -128,12 +138,18 @@ impl Control {
         let cells = publisher.now().stats.clone();
         let sources = Sources::new(config.clone(), cells, health.clone(), entrances.sockets() as u64 + 1);
         let sources = Current::new(sources);
+        let stats_socket = stats.as_fd().try_clone_to_owned()?;
         if let Listener::Tcp(stats) = stats {
             let stats = tokio::net::TcpListener::from_std(stats)?;
             tokio::task::spawn_local(stats_port::serve(stats, sources.clone()));
         }
         let board = Board::new(publisher.clone(), health);
         let ended = watch_ends(&workers);
+        let coming = predecessor.map(Predecessor::receive_clients).transpose()?;
+        let (want, wanted) = mpsc::unbounded_channel();
+        if let Some(path) = &config.process.handover {
+            handover::offer(path.clone(), want)?;
+        }
         let (reloads, reloads_asked) = Reloads::channel();
         let mut file = ConfigFile::default();
         file.taken(config_file::stamp(&config.path));
@@ -150,6 +166,9 @@ impl Control {
             reloads,
             reloads_asked,
             preparing: JoinSet::new(),
+            stats: stats_socket,
+            wanted,
+            coming,
             file,
             signals,
             log,
@@ -161,10 +180,19 @@ impl Control {
         self.reloads.clone()
     }
 
-    /// Runs until a signal ends the process, or a worker ends by itself.
+    /// Runs until a signal ends the process, another one takes over, or a worker ends by itself.
     pub async fn run(mut self) -> Ended {
-        let lost = self.serve().await;
-        self.entrances.stop().await;
+        let lost = match self.serve().await {
+            End::TakenOver(successor) => {
+                self.entrances.release().await;
+                self.send_clients(successor);
+                None
+            }
+            end => {
+                self.entrances.stop().await;
+                if let End::Lost(worker) = end { Some(worker) } else { None }
+            }
+        };
         let limits = Limits { finish: self.config.process.drain_timeout, grace: GRACE };
         let Self { workers, mut notices, mut signals, sources, log, .. } = self;
         let next_signal = async || signals.next().await;
@@ -177,8 +205,8 @@ impl Control {
         }
     }
 
-    /// The long middle; returns the worker that was lost, if that ended it.
-    async fn serve(&mut self) -> Option<usize> {
+    /// The long middle; returns what ended it.
+    async fn serve(&mut self) -> End {
         let mut round = tokio::time::interval(ROUND);
         round.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut waiting: Vec<Ask> = Vec::new();
@@ -187,7 +215,7 @@ impl Control {
                 signal = self.signals.next() => match signal {
                     Signal::Term | Signal::Int => {
                         info!("{signal} received: ending");
-                        return None;
+                        return End::Signal;
                     }
                     Signal::Usr1 => {
                         info!("{signal} received: reloading the configuration");
@@ -227,9 +255,25 @@ impl Control {
                     }
                 }
                 () = self.board.work() => {}
+                Some(want) = self.wanted.recv() => match want {
+                    Want::Listeners(answer) => {
+                        info!("another process takes over: it gets the listening sockets");
+                        let _ = answer.send(self.descriptors());
+                    }
+                    Want::Clients(successor) => {
+                        info!("another process serves: it gets the clients");
+                        return End::TakenOver(successor);
+                    }
+                },
+                Some((pool, moved)) = next_client(&mut self.coming) => {
+                    // The client of a pool that this configuration does not have is closed.
+                    if let Some(pool) = self.publisher.generation().id_of(&pool) {
+                        self.entrances.resume(pool, moved);
+                    }
+                }
                 Some(worker) = self.ended.recv() => {
                     error!(worker, "a worker ended by itself: ending");
-                    return Some(worker);
+                    return End::Lost(worker);
                 }
             }
         }
@@ -317,6 +361,46 @@ impl Control {
         });
         Closing { server_connections: server_connections.sum(), clients: clients.sum(), ..predicted }
     }
+}
+
+// === handover ===
+
+/// What ended the long middle.
+enum End {
+    Signal,
+    Lost(usize),
+    /// Clients go there.
+    TakenOver(Successor),
+}
+
+impl Control {
+    /// All that is listened on.
+    fn descriptors(&self) -> Vec<OwnedFd> {
+        let mut all = self.entrances.descriptors().unwrap_or_default();
+        all.extend(self.stats.try_clone());
+        all
+    }
+
+    /// The workers send their clients there; the way is closed when the last has gone.
+    fn send_clients(&self, successor: Successor) {
+        let (send, mut sent) = mpsc::unbounded_channel();
+        for worker in &self.workers {
+            // One that has ended has no clients.
+            let _ = worker.orders.send(Order::HandOver(self.config.process.drain_timeout, send.clone()));
+        }
+        let generation = self.publisher.generation();
+        tokio::task::spawn_local(async move {
+            while let Some((id, moved)) = sent.recv().await {
+                if let Some(pool) = generation.ids.iter().position(|one| *one == id) {
+                    let _ = successor.send((generation.config.pools[pool].name.clone(), moved));
+                }
+            }
+        });
+    }
+}
+
+async fn next_client(coming: &mut Option<Coming>) -> Option<(String, Moved)> {
+    coming.as_mut()?.recv().await
 }
 
 impl fmt::Debug for Control {

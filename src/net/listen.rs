@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -187,6 +188,15 @@ fn address(at: &Listen) -> String {
 
 // === impl Listener ===
 
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Unix(listener) => listener.as_fd(),
+        }
+    }
+}
+
 impl Listener {
     /// Another descriptor of the same socket, which stays open until all of them are closed.
     pub fn try_clone(&self) -> io::Result<Self> {
@@ -194,6 +204,17 @@ impl Listener {
             Self::Tcp(listener) => Self::Tcp(listener.try_clone()?),
             Self::Unix(listener) => Self::Unix(listener.try_clone()?),
         })
+    }
+
+    /// Whether it is bound where `at` says, which resolves to `address` if it is a TCP address.
+    pub fn is_at(&self, at: &Listen, address: Option<SocketAddr>) -> bool {
+        match (self, at) {
+            (Self::Tcp(_), Listen::Tcp { .. }) => address.is_some() && self.tcp_address() == address,
+            (Self::Unix(listener), Listen::Unix { path, .. }) => {
+                listener.local_addr().is_ok_and(|bound| bound.as_pathname() == Some(path))
+            }
+            _ => false,
+        }
     }
 
     /// Where it is bound, for TCP.
@@ -213,6 +234,7 @@ impl Listener {
         };
         if matches!(self, Self::Tcp(_)) {
             socket.set_keepalive(options.keepalive)?;
+            socket.set_tcp_nodelay(true)?;
         }
         socket.listen(backlog(options))
     }
@@ -237,8 +259,14 @@ impl Listener {
 // === impl SocketFile ===
 
 impl SocketFile {
-    fn of(path: &Path) -> io::Result<Self> {
+    /// The file at `path`, which another process leaves to this one.
+    pub fn of(path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), identity: Self::identity(path)? })
+    }
+
+    /// Leaves the file to another process.
+    pub fn forget(self) {
+        std::mem::forget(self);
     }
 
     fn identity(path: &Path) -> io::Result<Identity> {

@@ -1,5 +1,6 @@
 //! Sockets: listeners, streams and their options.
 
+pub mod handover;
 mod listen;
 mod stream;
 

@@ -3,12 +3,13 @@
 use std::io::{self, IoSlice, Read};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::BytesMut;
-use socket2::{SockRef, TcpKeepalive};
+use socket2::{Domain, SockRef, Socket, TcpKeepalive};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_util::io::poll_read_buf;
 
@@ -45,6 +46,25 @@ impl Stream {
         let socket = SockRef::from(stream);
         socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
         set_keepalive(&socket, keepalive)
+    }
+
+    /// Takes the socket off this thread's runtime; `None` if there is none any more.
+    pub fn into_descriptor(self) -> Option<OwnedFd> {
+        match self {
+            Self::Tcp(stream) => stream.into_std().ok().map(OwnedFd::from),
+            Self::Unix(stream) => stream.into_std().ok().map(OwnedFd::from),
+            Self::Closed => None,
+        }
+    }
+
+    /// Puts a connected socket, as [`Stream::into_descriptor`] gave it, on this thread's runtime.
+    pub fn from_descriptor(descriptor: OwnedFd) -> io::Result<Self> {
+        let socket = Socket::from(descriptor);
+        socket.set_nonblocking(true)?;
+        match socket.domain()? {
+            Domain::UNIX => Ok(Self::Unix(UnixStream::from_std(socket.into())?)),
+            _ => Ok(Self::Tcp(TcpStream::from_std(socket.into())?)),
+        }
     }
 
     /// Waits until a read may find something. Costs no system call.

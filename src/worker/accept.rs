@@ -11,9 +11,9 @@ use std::time::Instant;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Notify;
 
-use super::DoorId;
 use super::world::World;
-use crate::client::ClientConn;
+use super::{Carried, DoorId, Moved};
+use crate::client::{ClientConn, Closed};
 use crate::net::{AcceptTrouble, AfterFailure, Listener, Peer, Stream};
 use crate::topology::PoolId;
 
@@ -28,6 +28,8 @@ pub(super) struct Door {
     /// Whose clients come here.
     pub(super) pool: Cell<PoolId>,
     closing: Cell<bool>,
+    /// Another process listens there, too: what is queued is its own.
+    released: Cell<bool>,
     wake: Notify,
 }
 
@@ -40,12 +42,18 @@ pub(super) fn listen(world: &Rc<World>, id: DoorId, pool: PoolId, listener: List
         Listener::Tcp(listener) => Watched::Tcp(TcpListener::from_std(listener)?),
         Listener::Unix(listener) => Watched::Unix(UnixListener::from_std(listener)?),
     };
-    let door = Rc::new(Door { pool: Cell::new(pool), closing: Cell::new(false), wake: Notify::new() });
+    let door = Rc::new(Door {
+        pool: Cell::new(pool),
+        closing: Cell::new(false),
+        released: Cell::new(false),
+        wake: Notify::new(),
+    });
     world.doors.borrow_mut().insert(id, Rc::clone(&door));
     let world = Rc::clone(world);
     tokio::task::spawn_local(async move {
         accept_all(&world, &door, &watched).await;
         match watched.into_std() {
+            Ok(_) if door.released.get() => {}
             Ok(listener) => sweep(&world, door.pool.get(), &listener),
             Err(error) => tracing::warn!(%error, "a listener is closed without a last look"),
         }
@@ -64,6 +72,15 @@ pub(super) fn adopt(world: &Rc<World>, pool: PoolId, peer: Peer) {
     match stream {
         Ok(stream) => welcome(world, pool, stream),
         Err(error) => tracing::warn!(%error, "a new client's socket could not be registered"),
+    }
+}
+
+/// Serves a client that another process has sent.
+pub(super) fn resume(world: &Rc<World>, pool: PoolId, moved: Moved) {
+    let Moved { socket, carried, input } = moved;
+    match Stream::from_descriptor(socket) {
+        Ok(stream) => enter(world, pool, stream, Some((carried, input))),
+        Err(error) => tracing::warn!(%error, "the socket of a client from before could not be registered"),
     }
 }
 
@@ -111,6 +128,10 @@ fn sweep(world: &Rc<World>, pool: PoolId, listener: &Listener) {
 
 /// A task for the client, if the limits leave room for it. The client of a pool that has gone meanwhile is closed.
 fn welcome(world: &Rc<World>, id: PoolId, stream: Stream) {
+    enter(world, id, stream, None);
+}
+
+fn enter(world: &Rc<World>, id: PoolId, stream: Stream, before: Option<(Carried, Vec<u8>)>) {
     world.own.clients_total.add(1);
     let Some(place) = world.pools.place(id) else { return };
     let Some(number) = world.census.enter(&place.seats) else {
@@ -119,15 +140,24 @@ fn welcome(world: &Rc<World>, id: PoolId, stream: Stream) {
         return ClientConn::refuse(&stream);
     };
     world.own.clients.add(1);
-    let client = ClientConn::new(stream, number, Rc::clone(&place.pool));
-    if world.is_draining() || place.leaving.get() {
+    let pool = Rc::clone(&place.pool);
+    let client = match before {
+        None => ClientConn::new(stream, number, pool),
+        Some((carried, input)) => ClientConn::resume(stream, number, pool, carried, input),
+    };
+    if place.leaving.get() {
         client.drain();
+    } else if world.is_draining() {
+        world.end(&client);
     }
     world.clients.borrow_mut().insert(number, Rc::clone(&client));
     let world = Rc::clone(world);
     tokio::task::spawn_local(async move {
         let closed = client.run().await;
         tracing::debug!(client = number, reason = ?closed, "client closed");
+        if closed == Closed::Moved {
+            world.send_on(&client);
+        }
         world.forget(number, &place);
     });
 }
@@ -135,6 +165,12 @@ fn welcome(world: &Rc<World>, id: PoolId, stream: Stream) {
 // === impl Door ===
 
 impl Door {
+    /// The listener is closed; what is queued is another process's to accept.
+    pub(super) fn release(&self) {
+        self.released.set(true);
+        self.close();
+    }
+
     /// What is queued is accepted, then the listener is closed.
     pub(super) fn close(&self) {
         self.closing.set(true);

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+pub use crate::client::{Carried, Moved};
 use crate::net::{Listener, Peer};
 pub use crate::stats::{PoolStats, WorkerBlock, WorkerStats};
 use crate::topology::{Generation, PoolId, PoolIx, ServerIx};
@@ -48,6 +49,13 @@ pub enum Order {
     Unlisten(DoorId),
     /// Serve this client, accepted by the dealer.
     Adopt(PoolId, Peer),
+    /// Accept nothing more there: another process does.
+    Release(DoorId),
+    /// Serve this client, which comes from another process.
+    Resume(PoolId, Moved),
+    /// Send each client there as soon as nothing is due to it; close what is left after the limit. Then end. The
+    /// listening sockets are another process's already.
+    HandOver(Duration, mpsc::UnboundedSender<(PoolId, Moved)>),
     /// Stop accepting, finish what is in flight, close every client; cut what is left after the limit. Then end.
     Drain(Duration),
 }

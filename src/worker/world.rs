@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use super::accept::{self, Door};
 use super::census::Census;
 use super::pools::{Place, Pools};
-use super::{DoorId, Notice, Order, Published};
+use super::{DoorId, Moved, Notice, Order, Published};
 use crate::client::ClientConn;
 use crate::exchange::Turn;
 use crate::stats::WorkerBlock;
@@ -41,6 +41,8 @@ pub(super) struct World {
     /// A client or a listener has gone: a drain may be over.
     pub(super) changed: Notify,
     phase: Cell<Phase>,
+    /// Where clients go when another process takes over.
+    successor: RefCell<Option<mpsc::UnboundedSender<(PoolId, Moved)>>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +76,10 @@ async fn live(mut seed: Seed) {
                 }
                 match order {
                     Some(Order::Drain(limit)) => break limit,
+                    Some(Order::HandOver(limit, successor)) => {
+                        world.successor.replace(Some(successor));
+                        break limit;
+                    }
                     // Control is gone: nobody can want more from this worker.
                     None => break Duration::ZERO,
                     Some(order) => world.carry_out(order, seed.index),
@@ -109,6 +115,7 @@ impl World {
             doors: RefCell::default(),
             changed: Notify::new(),
             phase: Cell::new(Phase::Serving),
+            successor: RefCell::default(),
         }
     }
 
@@ -143,8 +150,27 @@ impl World {
                     door.close();
                 }
             }
+            Order::Release(door) => {
+                if let Some(door) = self.doors.borrow().get(&door) {
+                    door.release();
+                }
+            }
             Order::Adopt(pool, peer) => accept::adopt(self, pool, peer),
-            Order::Drain(_) => {} // the caller ends on it
+            Order::Resume(pool, moved) => accept::resume(self, pool, moved),
+            Order::Drain(_) | Order::HandOver(..) => {} // the caller ends on these
+        }
+    }
+
+    /// A client goes to the next process if there is one, else it ends.
+    pub(super) fn end(&self, client: &ClientConn) {
+        if self.successor.borrow().is_some() { client.leave() } else { client.drain() }
+    }
+
+    /// The client's task has ended for that reason.
+    pub(super) fn send_on(&self, client: &ClientConn) {
+        if let (Some(successor), Some(moved)) = (&*self.successor.borrow(), client.into_moved()) {
+            // Without a successor any more it is closed.
+            let _ = successor.send((client.pool().id(), moved));
         }
     }
 
@@ -191,7 +217,7 @@ impl World {
     async fn drain(&self, limit: Duration) -> u64 {
         self.phase.set(Phase::Draining);
         self.doors.borrow().values().for_each(|door| door.close());
-        self.clients.borrow().values().for_each(|client| client.drain());
+        self.clients.borrow().values().for_each(|client| self.end(client));
         let finished = tokio::time::timeout(limit, async {
             while !self.doors.borrow().is_empty() || !self.clients.borrow().is_empty() {
                 self.changed.notified().await;

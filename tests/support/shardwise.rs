@@ -17,6 +17,7 @@ use super::{PATIENCE, Port, Process};
 pub struct Shardwise {
     process: Process,
     stats: Port,
+    args: Vec<String>,
     dir: TempDir,
 }
 
@@ -42,7 +43,7 @@ impl Shardwise {
         let all: Vec<String> = all.into_iter().map(str::to_owned).collect();
         let mut process = Process::start("shardwise", Self::PROGRAM, &all, dir.path());
         wait_listening(&mut process, yaml);
-        Self { process, stats, dir }
+        Self { process, stats, args: all, dir }
     }
 
     /// Runs it with `args` to its end (`explain`, `-t`, a wrong configuration) in a folder where `conf.yml`
@@ -51,6 +52,15 @@ impl Shardwise {
         let dir = tempfile::Builder::new().prefix("shardwise-").tempdir().expect("a temporary folder");
         std::fs::write(dir.path().join(CONFIG), yaml).expect("a file in a folder of our own");
         Command::new(Self::PROGRAM).args(args).current_dir(dir.path()).output().expect("the program starts")
+    }
+
+    /// Starts another process with the same arguments and configuration, which takes over, and waits until this one has
+    /// ended: how it ended. From then on this is the other process.
+    #[track_caller]
+    pub fn restart(&mut self) -> Option<i32> {
+        let new = Process::start("shardwise", Self::PROGRAM, &self.args, self.dir.path());
+        let mut old = std::mem::replace(&mut self.process, new);
+        old.wait_exit(PATIENCE).code()
     }
 
     /// Puts another configuration in the place of its file, as an editor does, and has it reloaded by SIGUSR1: what
