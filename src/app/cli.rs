@@ -146,6 +146,17 @@ enum Command {
 
     /// Check a configuration file, and say what a reload of it would change; ends with 2 if it is wrong
     Check(CheckOptions),
+
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
+
+    /// Print what a shell needs to complete the options
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
 }
 
 /// Reads the arguments, the program's name first.
@@ -154,10 +165,25 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
     Ok(match line.command {
         Some(Command::Explain(options)) => Request::Explain(options),
         Some(Command::Check(options)) => Request::Check(options),
+        Some(Command::Man) => return Err(Stop::Shown(manual())),
+        Some(Command::Completions { shell }) => return Err(Stop::Shown(completions(shell))),
         None if line.describe_stats => Request::Describe,
         None if line.test_conf => Request::Test { conf_file: line.serve.conf_file },
         None => Request::Serve(line.serve),
     })
+}
+
+/// shardwise(1), in roff.
+fn manual() -> String {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(CommandLine::command()).render(&mut page).expect("writing to memory");
+    String::from_utf8_lossy(&page).into_owned()
+}
+
+fn completions(shell: clap_complete::Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut CommandLine::command(), "shardwise", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
 }
 
 fn stop(error: &clap::Error) -> Stop {

@@ -19,7 +19,7 @@ use super::pid_file::PidFile;
 use super::refuse;
 use crate::config::{Config, LogFormat, Threads};
 use crate::control::handover::{self, Predecessor};
-use crate::control::{self, Control, Doors, Ended, Inherited, OpenError, Signals};
+use crate::control::{self, Control, Doors, Ended, Inherited, OpenError, Signals, systemd};
 use crate::net;
 use crate::units::Listen;
 
@@ -90,6 +90,7 @@ fn run(
         Err(reason) => return Err((readiness, reason)),
     };
     readiness.ready();
+    systemd::ready();
     let ended = runtime.block_on(control.run());
     // A host name that is still being looked up must not hold up the end.
     runtime.shutdown_background();

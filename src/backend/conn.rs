@@ -35,6 +35,8 @@ pub struct Conn {
     /// It has been counted as a failure of its server: once, however many requests suffer from it.
     failed: Cell<bool>,
     driver: RefCell<Option<Waker>>,
+    /// When it was established.
+    since: Instant,
 }
 
 /// How serving a connection ended.
@@ -67,6 +69,7 @@ impl Conn {
             answered: Cell::new(false),
             failed: Cell::new(false),
             driver: RefCell::new(None),
+            since: Instant::now(),
         })
     }
 
@@ -117,7 +120,7 @@ impl Conn {
     /// Counts it as a failure of its server, unless it has been already.
     pub(super) fn count_failure(&self) {
         if !self.failed.replace(true) {
-            self.shared.failed();
+            self.shared.failed_since(self.since);
         }
     }
 

@@ -196,6 +196,7 @@ impl Lane {
     async fn drive(self: Rc<Self>) {
         let mut backoff = Backoff::new(Rc::as_ptr(&self) as usize as u64 ^ self.number);
         while !self.is_closed() {
+            let since = Instant::now();
             match self.establish().await {
                 Ok(conn) => {
                     if backoff.is_failing() {
@@ -204,7 +205,7 @@ impl Lane {
                     self.serve(conn, &mut backoff).await;
                 }
                 Err(error) => {
-                    self.connect_failed(&error, backoff.is_failing());
+                    self.connect_failed(&error, since, backoff.is_failing());
                     self.rest(&mut backoff, error.cause).await;
                 }
             }
@@ -302,11 +303,11 @@ impl Lane {
     }
 
     /// `again`: the attempt before had failed, too.
-    fn connect_failed(&self, error: &ConnectError, again: bool) {
+    fn connect_failed(&self, error: &ConnectError, since: Instant, again: bool) {
         if self.is_closed() {
             return;
         }
-        self.shared.failed();
+        self.shared.failed_since(since);
         match error.cause {
             Cause::ConnectTimeout => self.shared.stats.server_timedout.add(1),
             _ => self.shared.stats.server_err.add(1),

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::connect::ConnectError;
 use super::lane::Lane;
@@ -53,6 +53,8 @@ pub(super) struct Shared {
     pub(super) alarm: Box<dyn Fn()>,
     /// It takes no new requests: what happens to it now says nothing about a server of the present configuration.
     retired: Cell<bool>,
+    /// When the latest failure was counted.
+    last_failed: Cell<Option<Instant>>,
 }
 
 impl Server {
@@ -64,7 +66,15 @@ impl Server {
         // The cells may be those of the same server as it was configured before.
         stats.failed_attempts.set(0);
         stats.failing_since.set(0);
-        let shared = Rc::new(Shared { settings, label, stats, turn, alarm, retired: Cell::new(false) });
+        let shared = Rc::new(Shared {
+            settings,
+            label,
+            stats,
+            turn,
+            alarm,
+            retired: Cell::new(false),
+            last_failed: Cell::new(None),
+        });
         let lanes = (0..connections).map(|i| Lane::new(Rc::clone(&shared), u64::from(i))).collect();
         Self { lanes, shared }
     }
@@ -141,6 +151,18 @@ impl Shared {
         if stats.failed_attempts.value() >= u64::from(self.settings.failure_limit) {
             (self.alarm)();
         }
+    }
+
+    /// Something failed that had begun `since`: a connection, or an attempt to connect. All that had begun when the last
+    /// failure of a run was counted may fail of the same cause: a crash of a server to which there are several
+    /// connections is one failure.
+    pub(super) fn failed_since(&self, since: Instant) {
+        let in_a_run = self.stats.failed_attempts.value() != 0;
+        if in_a_run && self.last_failed.get().is_some_and(|last| since <= last) {
+            return;
+        }
+        self.last_failed.set(Some(Instant::now()));
+        self.failed();
     }
 
     /// The server answered: its run of failures, if there was one, is over.

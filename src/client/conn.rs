@@ -195,12 +195,15 @@ impl ClientConn {
     }
 
     /// A client that comes from another process.
-    pub fn resume(stream: Stream, id: u64, pool: Rc<Pool>, carried: Carried, bytes: Vec<u8>) -> Rc<Self> {
+    pub fn continued(stream: Stream, id: u64, pool: Rc<Pool>, carried: Carried, bytes: Vec<u8>) -> Rc<Self> {
         let client = Self::new(stream, id, pool);
         client.session.replace(Session::resumed(carried));
         if !bytes.is_empty() {
             let mut input = Input::default();
-            input.inbox.keep(BytesMut::from(&bytes[..]), 0, &client.pool.turn.buffers);
+            let buffers = &client.pool.turn.buffers;
+            let mut buffer = buffers.take_scratch();
+            buffer.extend_from_slice(&bytes);
+            input.inbox.keep(buffer, 0, buffers);
             client.keep(input);
             client.hold.set(Some(Hold::Backpressure));
         }

@@ -50,6 +50,12 @@ pub struct Pool {
     pub ping: Ping,
     /// `readmit`. Default probe.
     pub readmit: Readmit,
+    /// `probe_interval`: time between two probes of an ejected server. Default 1 s.
+    pub probe_interval: Duration,
+    /// `probe_rise`: answered probes in a row that bring an ejected server back. Default 1.
+    pub probe_rise: NonZeroU32,
+    /// `max_ejected`: most of the servers that are ejected at once, in percent. Default 100: all but the last.
+    pub max_ejected: u32,
     /// `read_only`: writes are answered with -READONLY.
     pub read_only: bool,
     /// `max_pending`: requests of one client that may be dispatched and unanswered. Default 1024.

@@ -46,6 +46,9 @@ impl Draft {
             server_failure_limit: NonZeroU32::MIN,
             ping: Ping::Reject,
             readmit: Readmit::Probe,
+            probe_interval: Duration::ZERO,
+            probe_rise: NonZeroU32::MIN,
+            max_ejected: 0,
             read_only: false,
             max_pending: NonZeroU32::MIN,
             out_soft: 0,
@@ -238,6 +241,33 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         ),
         meaning: "How an ejected server comes back after server_retry_timeout: once it has answered a PING of the \
                   proxy's own, or at once and at the risk of live requests, as twemproxy does.",
+    },
+    Key {
+        name: "probe_interval",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("1s"),
+        field: Field::Duration(Duration::from_millis(10)..=Duration::from_secs(3_600), |draft, v| {
+            draft.pool.probe_interval = v;
+        }),
+        meaning: "With `readmit: probe`: time between two PINGs to an ejected server. The first comes after \
+                  server_retry_timeout.",
+    },
+    Key {
+        name: "probe_rise",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("1"),
+        field: Field::Number(1..=1_000, |draft, n| {
+            draft.pool.probe_rise = NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        }),
+        meaning: "With `readmit: probe`: PINGs in a row that an ejected server must answer before it comes back.",
+    },
+    Key {
+        name: "max_ejected",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("100"),
+        field: Field::Number(0..=100, |draft, n| draft.pool.max_ejected = n),
+        meaning: "Most servers of the pool that are ejected at once, in percent, rounded down. The last live server is never \
+                  ejected.",
     },
     Key {
         name: "read_only",

@@ -105,7 +105,11 @@ impl Board {
             Verdict::Ejected => self.ejected(pool, server, &readings, now),
             Verdict::Spared => {
                 let (pool, server) = self.names(pool, server);
-                warn!(pool, server, "server is failing but not ejected: it is the last live one of its pool");
+                warn!(
+                    pool,
+                    server,
+                    "server is failing but not ejected: it is the last live one of its pool, or max_ejected are out"
+                );
             }
         }
     }
@@ -176,10 +180,11 @@ impl Board {
     fn probe(&mut self, pool: PoolIx, server: ServerIx) {
         let settings = &self.config.pools[usize::from(pool.0)];
         let endpoint = settings.servers[usize::from(server.0)].endpoint.clone();
-        let (auth, connect_limit) = (settings.redis_auth.clone(), settings.connect_timeout);
+        let (auth, db) = (settings.redis_auth.clone(), settings.redis_db);
+        let connect_limit = settings.connect_timeout;
         let reloads = self.reloads;
         self.probes.spawn_local(async move {
-            let result = probe::ping(&endpoint, auth.as_ref(), connect_limit).await;
+            let result = probe::ping(&endpoint, auth.as_ref(), db, connect_limit).await;
             Probed { reloads, pool, server, result }
         });
     }
@@ -190,7 +195,10 @@ impl Board {
             return;
         }
         let Err(reason) = result else {
-            self.readmit(pool, server);
+            let health = self.pools[usize::from(pool.0)].as_mut();
+            if health.is_some_and(|health| health.probe_answered(server, now().instant)) {
+                self.readmit(pool, server);
+            }
             return;
         };
         if let Some(health) = &mut self.pools[usize::from(pool.0)] {
@@ -288,7 +296,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = format!(
             "alpha:\n  listen: 127.0.0.1:22121\n  redis: true\n  auto_eject_hosts: true\n  \
-             server_retry_timeout: 10\n  servers:\n   - 127.0.0.1:{port}:1 a\n   - 127.0.0.1:2:1 b\n"
+             server_retry_timeout: 10\n  probe_interval: 10ms\n  servers:\n   - 127.0.0.1:{port}:1 a\n   - 127.0.0.1:2:1 b\n"
         );
         std::fs::write(file.path(), text).unwrap();
         let config = Arc::new(Config::load(file.path()).unwrap());

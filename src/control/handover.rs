@@ -41,8 +41,14 @@ pub enum Want {
     Clients(Successor),
 }
 
-/// Where clients go: the names of their pools, and they themselves.
-pub type Successor = mpsc::UnboundedSender<(String, Moved)>;
+/// The process after this one.
+#[derive(Debug)]
+pub struct Successor {
+    /// Where clients go: the names of their pools, and they themselves. Drop it behind the last.
+    pub clients: mpsc::UnboundedSender<(String, Moved)>,
+    /// Comes when all of them have been sent. Until then this process must not end: they would be closed with it.
+    pub sent: oneshot::Receiver<()>,
+}
 
 /// What comes from a process before this one.
 pub type Coming = mpsc::UnboundedReceiver<(String, Moved)>;
@@ -127,14 +133,16 @@ fn hand_over(channel: &Channel, control: &mpsc::UnboundedSender<Want>) -> io::Re
         Some((message, _)) if message == b"R" => {}
         _ => return Ok(false),
     }
-    let (come, mut coming) = mpsc::unbounded_channel();
-    control.send(Want::Clients(come)).map_err(|_| ending())?;
+    let (clients, mut coming) = mpsc::unbounded_channel();
+    let (all_sent, sent) = oneshot::channel();
+    control.send(Want::Clients(Successor { clients, sent })).map_err(|_| ending())?;
     while let Some((pool, moved)) = coming.blocking_recv() {
         let sent = packed(pool, &moved).and_then(|bytes| channel.send(&bytes, &[moved.socket.as_fd()]));
         if let Err(error) = sent {
             warn!("a client could not be handed over, and is closed: {error}");
         }
     }
+    let _ = all_sent.send(()); // control has not waited so long
     Ok(true)
 }
 

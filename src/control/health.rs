@@ -67,6 +67,12 @@ pub struct Rules {
     pub out_for: Duration,
     /// `readmit`: how it comes back.
     pub way_back: Readmit,
+    /// `probe_interval`: time between two probes.
+    pub probe_again: Duration,
+    /// `probe_rise`: answered probes in a row that bring it back.
+    pub rise: u32,
+    /// `max_ejected`: most of the pool's servers that are out at once, in percent. The last one never is.
+    pub most_out: u32,
 }
 
 /// The health of one pool's servers. Only pools with `auto_eject_hosts` have one.
@@ -81,10 +87,10 @@ pub struct PoolHealth {
 enum State {
     /// Owns keys.
     Live(Since),
-    /// Owns none until then at least.
-    Out(Instant),
-    /// A probe is on its way.
-    Probing,
+    /// Owns none until then at least. So many probes in a row were answered.
+    Out(Instant, u32),
+    /// A probe is on its way; so many before it were answered.
+    Probing(u32),
 }
 
 /// What was known of a server when it came (back); only what is newer counts against it.
@@ -111,12 +117,10 @@ impl Rules {
             limit: u64::from(pool.server_failure_limit.get()),
             out_for: pool.server_retry_timeout,
             way_back: pool.readmit,
+            probe_again: pool.probe_interval,
+            rise: pool.probe_rise.get(),
+            most_out: pool.max_ejected,
         })
-    }
-
-    /// How long after a failed probe the next one follows.
-    fn probe_again(&self) -> Duration {
-        self.out_for.clamp(Duration::from_millis(100), Duration::from_secs(1))
     }
 }
 
@@ -133,9 +137,9 @@ impl PoolHealth {
         let mut before = before.map(|health| health.servers).unwrap_or_default();
         let servers = kept.iter().map(|was| {
             let state = was.and_then(|was| before.get_mut(was));
-            match state.map(|state| std::mem::replace(state, State::Probing)) {
+            match state.map(|state| std::mem::replace(state, State::Probing(0))) {
                 // The answer to a probe that is on its way will not be known any more.
-                Some(State::Probing) => State::Out(now),
+                Some(State::Probing(answered)) => State::Out(now, answered),
                 Some(state) => state,
                 None => State::Live(Since::default()),
             }
@@ -155,14 +159,14 @@ impl PoolHealth {
         if since.looks(readings, self.rules.limit, now.micros) != Looks::Failing {
             return Verdict::Unchanged;
         }
-        if self.live_servers() == 1 {
+        if !self.may_eject() {
             return if std::mem::replace(&mut self.spared_noted, true) {
                 Verdict::Unchanged
             } else {
                 Verdict::Spared
             };
         }
-        self.servers[usize::from(server.0)] = State::Out(now.instant + self.rules.out_for);
+        self.servers[usize::from(server.0)] = State::Out(now.instant + self.rules.out_for, 0);
         Verdict::Ejected
     }
 
@@ -170,14 +174,15 @@ impl PoolHealth {
     pub fn due(&mut self, now: Instant) -> Vec<Due> {
         let mut due = Vec::new();
         for (index, state) in self.servers.iter_mut().enumerate() {
-            if !matches!(state, State::Out(until) if *until <= now) {
-                continue;
-            }
+            let answered = match state {
+                State::Out(until, answered) if *until <= now => *answered,
+                _ => continue,
+            };
             let server = ServerIx(u16::try_from(index).expect("servers are counted in 16 bits"));
             match self.rules.way_back {
                 Readmit::Optimistic => due.push(Due::Readmit(server)),
                 Readmit::Probe => {
-                    *state = State::Probing;
+                    *state = State::Probing(answered);
                     due.push(Due::Probe(server));
                 }
             }
@@ -187,7 +192,20 @@ impl PoolHealth {
 
     /// Takes the outcome of a failed probe: the server stays out, and is asked again later.
     pub fn probe_failed(&mut self, server: ServerIx, now: Instant) {
-        self.servers[usize::from(server.0)] = State::Out(now + self.rules.probe_again());
+        self.servers[usize::from(server.0)] = State::Out(now + self.rules.probe_again, 0);
+    }
+
+    /// Takes the outcome of an answered probe: whether the server is to be readmitted, since enough of them were
+    /// answered in a row. Else it is asked again later.
+    pub fn probe_answered(&mut self, server: ServerIx, now: Instant) -> bool {
+        let state = &mut self.servers[usize::from(server.0)];
+        let State::Probing(before) = state else { return false };
+        let answered = *before + 1;
+        if answered >= self.rules.rise {
+            return true;
+        }
+        *state = State::Out(now + self.rules.probe_again, answered);
+        false
     }
 
     /// Puts a server back. What the workers counted against it until now is forgiven.
@@ -206,6 +224,13 @@ impl PoolHealth {
         self.servers.iter().map(State::is_live).collect()
     }
 
+    /// The last live server stays, and so do those beyond the share that may be out.
+    fn may_eject(&self) -> bool {
+        let (all, live) = (self.servers.len(), self.live_servers());
+        let most = all * self.rules.most_out as usize / 100;
+        live > 1 && all - live < most
+    }
+
     fn live_servers(&self) -> usize {
         self.servers.iter().filter(|state| state.is_live()).count()
     }
@@ -218,8 +243,8 @@ impl State {
 
     fn out_until(&self) -> Option<Instant> {
         match self {
-            Self::Out(until) => Some(*until),
-            Self::Live(_) | Self::Probing => None,
+            Self::Out(until, _) => Some(*until),
+            Self::Live(_) | Self::Probing(_) => None,
         }
     }
 }
@@ -293,8 +318,13 @@ mod tests {
         }
     }
 
+    fn rules(way_back: Readmit) -> Rules {
+        let probe_again = Duration::from_secs(1);
+        Rules { limit: 2, out_for: Duration::from_secs(30), way_back, probe_again, rise: 1, most_out: 100 }
+    }
+
     fn fresh(servers: usize, way_back: Readmit) -> PoolHealth {
-        PoolHealth::new(Rules { limit: 2, out_for: Duration::from_secs(30), way_back }, servers)
+        PoolHealth::new(rules(way_back), servers)
     }
 
     fn failed(attempts: u64, since: u64) -> Reading {
@@ -407,6 +437,40 @@ mod tests {
         health.readmit(A, vec![bad[0]], clock.now());
         assert_eq!(health.examine(B, &bad, clock.now()), Verdict::Ejected, "now there is another");
         assert_eq!(health.live(), [true, false]);
+    }
+
+    /// A server that comes and goes is not let in by one lucky answer.
+    #[test]
+    fn so_many_probes_in_a_row_bring_it_back() {
+        let mut clock = Clock::new();
+        let mut health = PoolHealth::new(Rules { rise: 3, ..rules(Readmit::Probe) }, 2);
+        assert_eq!(health.examine(A, &[failed(2, clock.micros)], clock.now()), Verdict::Ejected);
+        clock.advance(30);
+        let mut probe = |health: &mut PoolHealth, answered: bool| {
+            assert_eq!(health.due(clock.now().instant), [Due::Probe(A)]);
+            let back = if answered {
+                health.probe_answered(A, clock.now().instant)
+            } else {
+                health.probe_failed(A, clock.now().instant);
+                false
+            };
+            clock.advance(1);
+            back
+        };
+        let outcomes = [true, true, false, true, true, true].map(|answered| probe(&mut health, answered));
+        assert_eq!(outcomes, [false, false, false, false, false, true]);
+    }
+
+    /// B22: with trouble of our own every server looks bad; most of them must go on.
+    #[test]
+    fn no_more_than_the_share_is_out_at_once() {
+        let clock = Clock::new();
+        let mut health = PoolHealth::new(Rules { most_out: 50, ..rules(Readmit::Probe) }, 5);
+        let bad = [failed(3, clock.micros)];
+        let verdicts: Vec<_> =
+            (0..5).map(|server| health.examine(ServerIx(server), &bad, clock.now())).collect();
+        use Verdict::{Ejected, Spared, Unchanged};
+        assert_eq!(verdicts, [Ejected, Ejected, Spared, Unchanged, Unchanged], "half of five is two");
     }
 
     #[test]

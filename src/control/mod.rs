@@ -18,6 +18,7 @@ pub mod reload;
 mod report;
 mod signals;
 mod stats_port;
+pub mod systemd;
 
 use std::fmt;
 use std::io;
@@ -25,10 +26,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::config::Config;
 use crate::config::Kept;
@@ -182,15 +183,15 @@ impl Control {
 
     /// Runs until a signal ends the process, another one takes over, or a worker ends by itself.
     pub async fn run(mut self) -> Ended {
-        let lost = match self.serve().await {
+        let (lost, sent) = match self.serve().await {
             End::TakenOver(successor) => {
                 self.entrances.release().await;
-                self.send_clients(successor);
-                None
+                (None, Some(self.send_clients(successor)))
             }
             end => {
+                systemd::stopping();
                 self.entrances.stop().await;
-                if let End::Lost(worker) = end { Some(worker) } else { None }
+                (if let End::Lost(worker) = end { Some(worker) } else { None }, None)
             }
         };
         let limits = Limits { finish: self.config.process.drain_timeout, grace: GRACE };
@@ -198,6 +199,11 @@ impl Control {
         let next_signal = async || signals.next().await;
         let other = |signal| act(&*log, signal);
         let drained = drain(&workers, &mut notices, &sources, limits, next_signal, other).await;
+        if let Some(sent) = sent
+            && !matches!(tokio::time::timeout(GRACE, sent).await, Ok(Ok(())))
+        {
+            warn!("not every client could be handed over: those that were left are closed");
+        }
         match (lost, drained) {
             (Some(worker), _) => Ended::WorkerLost(worker),
             (None, Drained::Done { .. }) => Ended::Drained,
@@ -236,6 +242,7 @@ impl Control {
                 Some(prepared) = self.preparing.join_next(), if !self.preparing.is_empty() => {
                     let prepared = prepared.expect("reading a configuration does not panic, and is not aborted");
                     let outcome = self.reload(prepared).await;
+                    systemd::ready();
                     for ask in waiting.drain(..) {
                         let _ = ask.send(outcome.clone()); // who asked may not wait any more
                     }
@@ -287,6 +294,7 @@ impl Control {
         let (path, open, workers) =
             (self.config.path.clone(), self.entrances.addresses(), self.workers.len());
         self.file.taken(config_file::stamp(&path));
+        systemd::reloading();
         self.preparing.spawn_blocking(move || reload::prepare(&path, &open, workers));
     }
 
@@ -382,20 +390,24 @@ impl Control {
     }
 
     /// The workers send their clients there; the way is closed when the last has gone.
-    fn send_clients(&self, successor: Successor) {
+    /// Returns what comes when all have been sent.
+    fn send_clients(&self, successor: Successor) -> oneshot::Receiver<()> {
         let (send, mut sent) = mpsc::unbounded_channel();
         for worker in &self.workers {
             // One that has ended has no clients.
             let _ = worker.orders.send(Order::HandOver(self.config.process.drain_timeout, send.clone()));
         }
+        drop(send);
+        let Successor { clients, sent: all_sent } = successor;
         let generation = self.publisher.generation();
         tokio::task::spawn_local(async move {
             while let Some((id, moved)) = sent.recv().await {
                 if let Some(pool) = generation.ids.iter().position(|one| *one == id) {
-                    let _ = successor.send((generation.config.pools[pool].name.clone(), moved));
+                    let _ = clients.send((generation.config.pools[pool].name.clone(), moved));
                 }
             }
         });
+        all_sent
     }
 }
 

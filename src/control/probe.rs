@@ -1,4 +1,8 @@
-//! Asks an ejected server whether it can serve: connect, AUTH if the pool has a password, PING.
+//! Asks an ejected server whether it can serve: connect, AUTH if the pool has a password, SELECT its database, PING.
+//!
+//! A server that refuses the password, or wants one that the pool hasn't got (NOAUTH), is alive, but would refuse every
+//! request: it stays out, and the log says that the configuration is wrong. One that only forbids PING (NOPERM) serves what
+//! its rules allow: it is ready.
 
 use std::fmt;
 use std::io;
@@ -36,18 +40,21 @@ pub enum ProbeError {
     Unexpected,
 }
 
-/// Succeeds when the server answers PING with PONG. Takes at most `connect_limit` and a second per answer.
+/// Succeeds when the server answers PING with PONG, in the database `db`. Takes at most `connect_limit` and a second per answer.
 pub async fn ping(
     endpoint: &Endpoint,
     auth: Option<&Secret>,
+    db: u32,
     connect_limit: Duration,
 ) -> Result<(), ProbeError> {
     match endpoint {
         Endpoint::Tcp { host, port } => {
             let connecting = TcpStream::connect((host.as_str(), *port));
-            talk(connect(connecting, connect_limit).await?, auth).await
+            talk(connect(connecting, connect_limit).await?, auth, db).await
         }
-        Endpoint::Unix(path) => talk(connect(UnixStream::connect(path), connect_limit).await?, auth).await,
+        Endpoint::Unix(path) => {
+            talk(connect(UnixStream::connect(path), connect_limit).await?, auth, db).await
+        }
     }
 }
 
@@ -62,6 +69,7 @@ async fn connect<S>(
 async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
     mut stream: S,
     auth: Option<&Secret>,
+    db: u32,
 ) -> Result<(), ProbeError> {
     if let Some(password) = auth {
         match ask(&mut stream, &[b"AUTH", password.expose()], b"OK").await {
@@ -69,7 +77,13 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
             answer => answer?,
         }
     }
-    ask(&mut stream, &[b"PING"], b"PONG").await
+    if db != 0 {
+        ask(&mut stream, &[b"SELECT", db.to_string().as_bytes()], b"OK").await?;
+    }
+    match ask(&mut stream, &[b"PING"], b"PONG").await {
+        Err(ProbeError::Refused(error)) if error.starts_with("NOPERM ") => Ok(()),
+        answer => answer,
+    }
 }
 
 async fn ask<S>(stream: &mut S, request: &[&[u8]], expected: &[u8]) -> Result<(), ProbeError>
@@ -123,6 +137,9 @@ impl fmt::Display for ProbeError {
             Self::Connect(kind) => write!(f, "cannot connect: {kind}"),
             Self::Lost(kind) => write!(f, "connection lost: {kind}"),
             Self::TimedOut => f.write_str("no answer in time"),
+            Self::Refused(text) if is_misconfigured(text) => {
+                write!(f, "it is alive and refuses us, look at redis_auth and redis_db: {text}")
+            }
             Self::Refused(text) => write!(f, "it answered: {text}"),
             Self::Unexpected => f.write_str("it did not answer as Redis does"),
         }
@@ -130,6 +147,13 @@ impl fmt::Display for ProbeError {
 }
 
 impl std::error::Error for ProbeError {}
+
+/// Errors that no waiting mends.
+fn is_misconfigured(text: &str) -> bool {
+    ["NOAUTH", "WRONGPASS", "NOPERM", "ERR invalid password", "ERR DB index"]
+        .iter()
+        .any(|begin| text.starts_with(begin))
+}
 
 #[cfg(test)]
 mod tests {
@@ -140,6 +164,14 @@ mod tests {
 
     /// Asks a server that gives `answers`, one to each request of so many bytes.
     fn probe(auth: Option<&Secret>, answers: &[(&'static [u8], &'static [u8])]) -> Result<(), ProbeError> {
+        probe_db(auth, 0, answers)
+    }
+
+    fn probe_db(
+        auth: Option<&Secret>,
+        db: u32,
+        answers: &[(&'static [u8], &'static [u8])],
+    ) -> Result<(), ProbeError> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint =
             Endpoint::Tcp { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() };
@@ -154,7 +186,7 @@ mod tests {
             }
         });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let result = runtime.block_on(ping(&endpoint, auth, Duration::from_secs(1)));
+        let result = runtime.block_on(ping(&endpoint, auth, db, Duration::from_secs(1)));
         server.join().unwrap();
         result
     }
@@ -176,6 +208,25 @@ mod tests {
         const NONE: &[u8] =
             b"-ERR AUTH <password> called without any password configured for the default user.\r\n";
         assert_eq!(probe(Some(&password), &[(AUTH, NONE), (PING, b"+PONG\r\n")]), Ok(()));
+    }
+
+    #[test]
+    fn the_database_is_selected_and_must_be_there() {
+        const SELECT: &[u8] = b"*2\r\n$6\r\nSELECT\r\n$2\r\n15\r\n";
+        assert_eq!(probe_db(None, 15, &[(SELECT, b"+OK\r\n"), (PING, b"+PONG\r\n")]), Ok(()));
+        let gone = probe_db(None, 15, &[(SELECT, b"-ERR DB index is out of range\r\n")]).unwrap_err();
+        assert!(gone.to_string().starts_with("it is alive and refuses us"), "{gone}");
+    }
+
+    /// A server that wants a password refuses everything; one whose rules forbid PING serves what they allow.
+    #[test]
+    fn refusals_that_no_waiting_mends_are_told_apart() {
+        let wants = probe(None, &[(PING, b"-NOAUTH Authentication required.\r\n")]).unwrap_err();
+        assert!(wants.to_string().contains("look at redis_auth"), "{wants}");
+        assert_eq!(
+            probe(None, &[(PING, b"-NOPERM User default has no permissions to run 'ping'\r\n")]),
+            Ok(())
+        );
     }
 
     #[test]
@@ -212,7 +263,7 @@ mod tests {
             Endpoint::Tcp { host: "127.0.0.1".into(), port: listener.local_addr().unwrap().port() };
         drop(listener);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let result = runtime.block_on(ping(&endpoint, None, Duration::from_secs(1)));
+        let result = runtime.block_on(ping(&endpoint, None, 0, Duration::from_secs(1)));
         assert_eq!(result, Err(ProbeError::Connect(io::ErrorKind::ConnectionRefused)));
     }
 }

@@ -138,19 +138,21 @@ pub fn prepare(
     workers: usize,
 ) -> Result<Prepared, Refused> {
     let config = Config::load(path).map_err(Refused::Config)?;
+    let mut open: Vec<_> = open.iter().collect();
     let mut sources = Vec::with_capacity(config.pools.len());
     for pool in &config.pools {
-        let same = open.iter().find(|(at, _)| at.endpoint() == pool.listen.endpoint());
+        let same = open.iter().position(|(at, _)| at.endpoint() == pool.listen.endpoint());
         let found = match same {
             Some(found) => Some(found),
             None => {
                 let address =
                     net::resolve(&pool.listen).map_err(OpenError::of(pool)).map_err(Refused::Open)?;
-                open.iter().find(|(_, bound)| address.is_some() && *bound == address)
+                open.iter().position(|(_, bound)| address.is_some() && *bound == address)
             }
         };
         sources.push(match found {
-            Some((at, _)) => Source::Open(at.clone()),
+            // Each is for one pool: a second that resolves to the same address is refused when it is bound.
+            Some(found) => Source::Open(open.swap_remove(found).0.clone()),
             None => Source::Bound(PoolDoor::open(pool, workers).map_err(Refused::Open)?),
         });
     }

@@ -143,7 +143,7 @@ fn enter(world: &Rc<World>, id: PoolId, stream: Stream, before: Option<(Carried,
     let pool = Rc::clone(&place.pool);
     let client = match before {
         None => ClientConn::new(stream, number, pool),
-        Some((carried, input)) => ClientConn::resume(stream, number, pool, carried, input),
+        Some((carried, input)) => ClientConn::continued(stream, number, pool, carried, input),
     };
     if place.leaving.get() {
         client.drain();
@@ -153,7 +153,7 @@ fn enter(world: &Rc<World>, id: PoolId, stream: Stream, before: Option<(Carried,
     world.clients.borrow_mut().insert(number, Rc::clone(&client));
     let world = Rc::clone(world);
     tokio::task::spawn_local(async move {
-        let closed = client.run().await;
+        let closed = Rc::clone(&client).run().await;
         tracing::debug!(client = number, reason = ?closed, "client closed");
         if closed == Closed::Moved {
             world.send_on(&client);

@@ -199,3 +199,29 @@ fn a_server_that_talks_nonsense_is_ejected() {
         client.call(["GET", &key]) == Value::simple("fine")
     });
 }
+
+/// A server that crashes takes all connections with it, and that is one failure. Each of them counted for itself: with
+/// `server_connections: 4` and the default limit of 2 the first crash ejected the server.
+#[test]
+fn one_crash_is_one_failure_however_many_connections_it_ends() {
+    let crash = std::sync::Barrier::new(4);
+    let server = FakeServer::start(move |number, peer| {
+        if number < 4 {
+            peer.request().expect("every connection gets requests");
+            crash.wait();
+            return;
+        }
+        peer.answer_all(|_| b"+back\r\n".to_vec());
+    });
+    let other = FakeServer::start(|_, peer| peer.answer_all(|_| b"+fine\r\n".to_vec()));
+    let settings = format!("{EJECT}\nserver_connections: 4");
+    let fleet = Fleet::over(&[server.entry("s0"), other.entry("s1")], &settings, &["--threads", "1"]);
+    let key = fleet.key(0);
+    let mut clients: Vec<Resp> = (0..32).map(|_| fleet.client()).collect();
+    clients.iter_mut().for_each(|client| client.send(["GET", &key]));
+    let failed = clients.iter_mut().map(Resp::read).filter(|reply| reply.is_error("")).count();
+    assert!(failed >= 4, "requests were in flight on each connection: {failed}");
+    let after: Vec<Value> = clients.iter_mut().map(|client| client.call(["GET", &key])).collect();
+    assert!(after.iter().all(|reply| *reply == Value::simple("back")), "{after:?}");
+    assert_eq!(fleet.stat("server_ejects"), 0);
+}
