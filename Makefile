@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help build demo test test-clients bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
+.PHONY: help build demo test test-clients soak bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -24,6 +24,11 @@ test: ## unit, property and layer tests, real servers, a smoke test of each clie
 test-clients: ## every test of every client library
 	tests/setup.sh test
 	$(CARGO) test --locked --test clients -- --include-ignored --nocapture --test-threads=1
+
+soak: ## chaos against real servers for ten minutes, at least 5 million answers; SOAK_SECONDS=600
+	tests/setup.sh test
+	CHAOS_SECONDS=$(or $(SOAK_SECONDS),600) CHAOS_CLIENTS=300 CHAOS_ANSWERS=$(or $(SOAK_ANSWERS),5000000) \
+	  $(CARGO) test --locked --test chaos -- --nocapture
 
 bench: ## micro-benchmarks (criterion)
 	$(CARGO) bench --locked
