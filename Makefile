@@ -25,8 +25,9 @@ test-clients: ## every test of every client library
 	tests/setup.sh test
 	$(CARGO) test --locked --test clients -- --include-ignored --nocapture --test-threads=1
 
-soak: ## chaos against real servers for ten minutes, at least 5 million answers; SOAK_SECONDS=600
+soak: ## 100,000 simulated runs, then chaos against real servers for ten minutes, at least 5 million answers
 	tests/setup.sh test
+	SIM_SEEDS=$(or $(SOAK_SEEDS),100000) $(CARGO) test --locked --test sim -- --nocapture
 	CHAOS_SECONDS=$(or $(SOAK_SECONDS),600) CHAOS_CLIENTS=300 CHAOS_ANSWERS=$(or $(SOAK_ANSWERS),5000000) \
 	  $(CARGO) test --locked --test chaos -- --nocapture
 
