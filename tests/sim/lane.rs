@@ -24,7 +24,7 @@ pub enum Link {
     /// On its way; requests wait.
     Connecting(Pipe),
     /// In use.
-    Up(Conn),
+    Up(Box<Conn>),
     /// The server is known to be down.
     Down,
 }
@@ -81,7 +81,7 @@ impl Lane {
     /// The attempt to connect ends.
     pub fn connected(&mut self, accepted: bool) {
         match std::mem::replace(&mut self.link, Link::Down) {
-            Link::Connecting(pipe) if accepted => self.link = Link::Up(Conn::new(pipe)),
+            Link::Connecting(pipe) if accepted => self.link = Link::Up(Box::new(Conn::new(pipe))),
             Link::Connecting(mut pipe) => fail_unsent(&mut pipe),
             Link::Down => self.link = Link::Connecting(Pipe::default()),
             up @ Link::Up(_) => self.link = up,
@@ -146,7 +146,7 @@ impl Lane {
         if let Link::Up(conn) = std::mem::replace(&mut self.link, Link::Connecting(Pipe::default()))
             && !conn.is_drained()
         {
-            self.retiring.push(conn);
+            self.retiring.push(*conn);
         }
     }
 
@@ -154,7 +154,7 @@ impl Lane {
     pub fn conn(&mut self, which: usize) -> Option<&mut Conn> {
         let len = self.retiring.len();
         match &mut self.link {
-            Link::Up(conn) if which % (len + 1) == len => Some(conn),
+            Link::Up(conn) if which % (len + 1) == len => Some(&mut **conn),
             _ => self.retiring.get_mut(which % (len + 1)),
         }
     }
