@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help build demo test soak test-clients bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
+.PHONY: help build demo test test-clients soak bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -21,13 +21,16 @@ test: ## unit, property and layer tests, real servers, a smoke test of each clie
 	$(CARGO) test --locked --no-fail-fast
 	$(CARGO) test --locked --benches
 
-soak: ## reloads and restarts under load, a hundred times and twenty times
-	tests/setup.sh test
-	SHARDWISE_SOAK=1 $(CARGO) test --locked --test proxy -- under_load
-
 test-clients: ## every test of every client library
 	tests/setup.sh test
 	$(CARGO) test --locked --test clients -- --include-ignored --nocapture --test-threads=1
+
+soak: ## 100,000 simulated runs, chaos for ten minutes with 5 million answers, 100 reloads under load
+	tests/setup.sh test
+	SIM_SEEDS=$(or $(SOAK_SEEDS),100000) $(CARGO) test --locked --test sim -- --nocapture
+	CHAOS_SECONDS=$(or $(SOAK_SECONDS),600) CHAOS_CLIENTS=300 CHAOS_ANSWERS=$(or $(SOAK_ANSWERS),5000000) \
+	  $(CARGO) test --locked --test chaos -- --nocapture
+	SHARDWISE_SOAK=1 $(CARGO) test --locked --test proxy -- under_load
 
 bench: ## micro-benchmarks (criterion)
 	$(CARGO) bench --locked
