@@ -3,7 +3,7 @@
 CARGO ?= cargo
 , := ,
 
-.PHONY: help build demo test test-clients bench bench-core bench-side-by-side scenario-openresty footprint instructions \
+.PHONY: help build demo test test-clients soak bench bench-core bench-side-by-side scenario-openresty footprint instructions \
         instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
@@ -28,6 +28,12 @@ test-clients: ## every test of every client library, and a small run of the Open
 	$(CARGO) test --locked --test clients -- --include-ignored --nocapture --test-threads=1
 	tests/setup.sh openresty
 	python3 benches/openresty.py --binary target/debug/shardwise --short 500 --pooled 2000
+
+soak: ## 100,000 simulated runs, then chaos against real servers for ten minutes, at least 5 million answers
+	tests/setup.sh test
+	SIM_SEEDS=$(or $(SOAK_SEEDS),100000) $(CARGO) test --locked --test sim -- --nocapture
+	CHAOS_SECONDS=$(or $(SOAK_SECONDS),600) CHAOS_CLIENTS=300 CHAOS_ANSWERS=$(or $(SOAK_ANSWERS),5000000) \
+	  $(CARGO) test --locked --test chaos -- --nocapture
 
 bench: ## writes docs/benchmarks.md: Redis, shardwise, nutcracker, Envoy (an hour; SCALE=0.01 takes minutes)
 	tests/setup.sh bench
