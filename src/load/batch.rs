@@ -63,6 +63,8 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn template() -> Template {
@@ -71,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_repeated_batch_is_what_appending_would_give() {
-        let numbers = || Numbers::Sequence { next: 3, of: 100, step: 1 };
+        let numbers = || Numbers::Sequence(Arc::new(3.into()), 100);
         let (mut repeated, mut appended) = (Batch::default(), Batch::default());
         let mut from = numbers();
         for _ in 0..2 {
@@ -87,7 +89,7 @@ mod tests {
     #[test]
     fn what_is_written_makes_room() {
         let mut batch = Batch::default();
-        let mut numbers = Numbers::Sequence { next: 0, of: 1, step: 1 };
+        let mut numbers = Numbers::Sequence(Arc::new(0.into()), 1);
         batch.append(&template(), &mut numbers, |_| ());
         let len = batch.rest().len();
         batch.wrote(len);

@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::mem;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -82,10 +83,9 @@ impl Client {
     pub fn new(thread: Rc<Thread>, number: usize) -> Self {
         let settings = &thread.load.settings;
         let seed = settings.seed.wrapping_mul(1_000_003).wrapping_add(number as u64);
-        let numbers = if thread.load.in_sequence {
-            Numbers::Sequence { next: number as u64, of: settings.keys, step: settings.clients as u64 }
-        } else {
-            Numbers::Random(Random::new(seed), settings.keys)
+        let numbers = match &thread.load.sequence {
+            Some(next) => Numbers::Sequence(Arc::clone(next), settings.keys),
+            None => Numbers::Random(Random::new(seed), settings.keys),
         };
         let verifier =
             settings.verify.then(|| (Verifier::new(settings.value_bytes, settings.fill), VecDeque::new()));

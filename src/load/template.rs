@@ -1,5 +1,8 @@
 //! One command of a load, encoded once: what changes from request to request is written over in place.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use memchr::memmem;
 
 use super::random::Random;
@@ -50,15 +53,8 @@ pub enum Expected {
 pub enum Numbers {
     /// At random, below so many.
     Random(Random, u64),
-    /// One after the other, from the first one, by a step, modulo so many.
-    Sequence {
-        /// The next one.
-        next: u64,
-        /// Below this.
-        of: u64,
-        /// How many clients share the sequence.
-        step: u64,
-    },
+    /// One after the other for all clients together, modulo so many.
+    Sequence(Arc<AtomicU64>, u64),
 }
 
 impl Numbers {
@@ -66,11 +62,7 @@ impl Numbers {
     fn draw(&mut self) -> u64 {
         match self {
             Self::Random(random, below) => random.below(*below),
-            Self::Sequence { next, of, step } => {
-                let number = *next % *of;
-                *next += *step;
-                number
-            }
+            Self::Sequence(next, of) => next.fetch_add(1, Ordering::Relaxed) % *of,
         }
     }
 }
@@ -173,9 +165,7 @@ mod tests {
 
     fn renewed(template: &Template, first: u64) -> (String, Vec<u64>) {
         let (mut request, mut drawn) = (template.bytes.clone(), Vec::new());
-        template.renew(&mut request, &mut Numbers::Sequence { next: first, of: 1000, step: 1 }, |n| {
-            drawn.push(n)
-        });
+        template.renew(&mut request, &mut Numbers::Sequence(Arc::new(first.into()), 1000), |n| drawn.push(n));
         (String::from_utf8(request).unwrap(), drawn)
     }
 

@@ -39,8 +39,8 @@ pub struct Load {
     pub door: Door,
     /// Zero of the turn's clock.
     pub zero: Instant,
-    /// Keys come one after the other instead of at random.
-    pub in_sequence: bool,
+    /// Keys come one after the other instead of at random: the next one.
+    pub sequence: Option<Arc<AtomicU64>>,
 }
 
 /// How many requests are left, for all threads. One atomic addition per batch.

@@ -80,7 +80,8 @@ pub fn run(
 ) -> Result<Figures, String> {
     let zero = Instant::now();
     let door = Door::new(target, settings)?;
-    let load = Load { settings: settings.clone(), workload: workload.clone(), door, zero, in_sequence };
+    let sequence = in_sequence.then(Arc::default);
+    let load = Load { settings: settings.clone(), workload: workload.clone(), door, zero, sequence };
     let total = match length {
         Length::Requests(n) => n,
         Length::Time(_) => u64::MAX / 2,

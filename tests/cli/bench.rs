@@ -98,7 +98,7 @@ fn redis_connections(redis: &Redis) -> i64 {
 
 #[test]
 fn passwords_resp3_databases_and_unix_sockets() {
-    let redis = Redis::on_unix_socket(&["--user", "bench on >pw ~* +@all"]);
+    let redis = Redis::on_unix_socket(&["--user", "bench", "on", ">pw", "~*", "+@all"]);
     let target = format!("unix={}", redis.address());
     let to = ["--target", &target, "--user", "bench", "-a", "pw", "-n", "100", "-c", "2"];
     for more in [&["-3", "--db", "5", "-t", "set"][..], &["-t", "set"], &["-3", "--", "HGETALL", "nothing"]] {
