@@ -1,7 +1,7 @@
 //! One page that needs nothing else.
 
 use super::json::QUANTILES;
-use super::svg::{self, Axis, COLOURS, Line, Mark};
+use super::svg::{self, Axis, Bar, COLOURS, Line, Mark};
 use super::{Outcome, escaped, load_in_words, milliseconds, thousands};
 use crate::load::Row;
 use crate::load::rounds::STEP;
@@ -131,7 +131,7 @@ fn throughput(outcome: &Outcome) -> String {
         let rows = outcome.rows.iter().filter(|row| row.test == *test);
         let bars = rows.map(|row| {
             let ratio = row.ratio.map_or(String::new(), |ratio| format!("  ×{ratio:.2}"));
-            (row.rate(), colour(outcome, row), thousands(row.rate()) + &ratio)
+            Bar { value: row.rate(), colour: colour(outcome, row), text: thousands(row.rate()) + &ratio }
         });
         (test.clone(), bars.collect())
     };

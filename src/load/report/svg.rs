@@ -24,6 +24,13 @@ pub(super) struct Mark {
     pub text: String,
 }
 
+/// A bar and what is written behind it.
+pub(super) struct Bar {
+    pub value: f64,
+    pub colour: usize,
+    pub text: String,
+}
+
 /// An axis: its marks, the first and last being its ends.
 pub(super) struct Axis {
     pub marks: Vec<Mark>,
@@ -70,34 +77,34 @@ pub(super) fn lines(x: &Axis, y: &Axis, lines: &[Line]) -> String {
     svg(HEIGHT, &body)
 }
 
-/// Horizontal bars, a group for each test: value, colour, and what is written behind it.
-pub(super) fn bars(groups: &[(String, Vec<(f64, usize, String)>)]) -> String {
-    const BAR: f64 = 16.0;
+/// Horizontal bars, a named group for each test.
+pub(super) fn bars(groups: &[(String, Vec<Bar>)]) -> String {
+    const THICK: f64 = 16.0;
     const GAP: f64 = 14.0;
     const NAMES: f64 = 110.0;
     const FIGURES: f64 = 150.0;
-    let most = groups.iter().flat_map(|(_, bars)| bars.iter().map(|bar| bar.0)).fold(1.0, f64::max);
+    let most = groups.iter().flat_map(|(_, bars)| bars.iter().map(|bar| bar.value)).fold(1.0, f64::max);
     let (mut body, mut at) = (String::new(), 6.0);
     for (name, bars) in groups {
-        let middle = at + BAR * bars.len() as f64 / 2.0 + 4.0;
+        let middle = at + THICK * bars.len() as f64 / 2.0 + 4.0;
         body.push_str(&format!(
             "<text x=\"{}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>",
             NAMES - 8.0,
             escaped(name)
         ));
-        for (value, colour, text) in bars {
+        for Bar { value, colour, text } in bars {
             let length = value / most * (WIDTH - NAMES - FIGURES);
             body.push_str(&format!(
                 "<rect x=\"{NAMES}\" y=\"{:.1}\" width=\"{length:.1}\" height=\"{}\" style=\"fill:var(--c{})\"/>\
                  <text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 at,
-                BAR - 2.0,
+                THICK - 2.0,
                 colour % COLOURS,
                 NAMES + length + 6.0,
-                at + BAR - 4.5,
+                at + THICK - 4.5,
                 escaped(text)
             ));
-            at += BAR;
+            at += THICK;
         }
         at += GAP;
     }
