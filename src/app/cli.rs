@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+use super::bench::BenchOptions;
 use super::logging::Verbosity;
 use crate::config::Threads;
 
@@ -26,6 +27,8 @@ pub enum Request {
     Describe,
     /// Print where keys go and end.
     Explain(ExplainOptions),
+    /// Put load on targets and compare them.
+    Bench(Box<BenchOptions>),
 }
 
 /// Why there is nothing to do.
@@ -147,6 +150,9 @@ enum Command {
     /// Check a configuration file, and say what a reload of it would change; ends with 2 if it is wrong
     Check(CheckOptions),
 
+    /// Put the same load on several targets in turn, and compare them
+    Bench(Box<BenchOptions>),
+
     /// Print the manual page
     #[command(hide = true)]
     Man,
@@ -165,6 +171,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
     Ok(match line.command {
         Some(Command::Explain(options)) => Request::Explain(options),
         Some(Command::Check(options)) => Request::Check(options),
+        Some(Command::Bench(options)) => Request::Bench(options),
         Some(Command::Man) => return Err(Stop::Shown(manual())),
         Some(Command::Completions { shell }) => return Err(Stop::Shown(completions(shell))),
         None if line.describe_stats => Request::Describe,
