@@ -9,6 +9,7 @@ mod cli {
     mod signals;
     mod start;
     mod stats;
+    mod systemd;
 }
 mod support;
 

@@ -6,5 +6,6 @@ mod conf {
     mod golden;
     mod hostile;
     mod nutcracker;
+    mod packaging;
     mod values;
 }

@@ -85,3 +85,18 @@ fn explain_says_what_is_wrong() {
         assert!(output.stdout.is_empty());
     }
 }
+
+#[test]
+fn the_manual_and_the_completions_know_every_option() {
+    let manual = Shardwise::run("", &["man"]);
+    assert!(
+        stdout(&manual).starts_with(".ie") && stdout(&manual).contains("conf\\-file"),
+        "{}",
+        stdout(&manual)
+    );
+    for shell in ["bash", "zsh", "fish"] {
+        let script = Shardwise::run("", &["completions", shell]);
+        assert_eq!(script.status.code(), Some(0));
+        assert!(stdout(&script).contains("stats-port") && stdout(&script).contains("explain"), "{shell}");
+    }
+}
