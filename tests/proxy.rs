@@ -3,6 +3,7 @@
 mod support;
 
 mod proxy {
+    mod across;
     mod auth;
     mod compare;
     mod crosskeys;

@@ -4,6 +4,7 @@
 
 mod conn;
 mod hello;
+mod info;
 mod local;
 mod session;
 

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::conn::{ClientConn, Closed};
+use super::info::{self, Told};
 use super::{hello, local};
 use crate::backend::Fenced;
 use crate::command::{Call, CallError, Local};
@@ -34,6 +35,15 @@ pub enum Verdict {
 
 /// Longest request as a whole: Redis's client-query-buffer-limit.
 const MAX_REQUEST: usize = 1 << 30;
+
+impl From<Result<(), Fenced>> for Verdict {
+    fn from(sent: Result<(), Fenced>) -> Self {
+        match sent {
+            Ok(()) => Self::Done,
+            Err(Fenced) => Self::Fenced,
+        }
+    }
+}
 
 impl Session {
     /// A client that has just connected.
@@ -78,15 +88,16 @@ impl Session {
         let sent = match plan {
             Plan::One(server) => pool.send_one(server, args, payload, recipient, client.id()),
             Plan::Split { parts, fold } => pool.send_parts(&call, &parts, fold, recipient, client.id()),
+            Plan::All { servers, fold } => {
+                pool.send_all(&servers, args, &payload, fold, recipient, client.id())
+            }
+            Plan::Scan(scan) => pool.send_scan(scan, args, recipient, client.id()),
             Plan::Refuse(refusal) => {
                 return refuse(refusal.reply(&call, &pool.config().name), pool, recipient);
             }
             Plan::Local(local) => return self.answer(local, &call, client, recipient),
         };
-        match sent {
-            Ok(()) => Verdict::Done,
-            Err(Fenced) => Verdict::Fenced,
-        }
+        sent.into()
     }
 
     /// Answers without any server.
@@ -116,6 +127,10 @@ impl Session {
             Local::Ping => local::ping(args, config, &mut reply),
             Local::Echo => local::bulk(args.get(1).unwrap_or_default(), &mut reply),
             Local::Select => local::select(args, config, &mut reply),
+            Local::ServerInfo => match info::info(args, pool, &mut reply) {
+                Told::All => Ok(()),
+                Told::AllButKeyspace => return pool.send_info(reply, recipient, client.id()).into(),
+            },
             Local::ConfigGet => local::config_get(args, &mut reply),
             Local::Client(query) => local::client(query, args, self, client.id(), &mut reply),
             Local::Command(query) => local::command(query, args, pool.table, &mut reply),

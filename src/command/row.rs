@@ -44,6 +44,10 @@ pub enum Handling {
     Split(SplitKind),
     /// Has no key: any server can answer. Always the first live one in sorted order.
     AnyServer,
+    /// Sent whole to every server of the pool, dead ones among them; the replies become one.
+    Everywhere(AllKind),
+    /// SCAN: sent to the servers one after the other, as the cursor says.
+    Scan,
     /// Answered by shardwise itself.
     Local(Local),
     /// Refused as an unknown command.
@@ -59,6 +63,22 @@ pub enum SplitKind {
     AllOk,
     /// DEL, EXISTS, …: the sum of the parts' counts.
     Sum,
+}
+
+/// How the replies of all servers to the same call become one. (Redis's tip `response_policy`; what Redis calls special is
+/// said here.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllKind {
+    /// DBSIZE: the sum.
+    Sum,
+    /// FLUSHALL, SCRIPT LOAD: what all servers say alike.
+    Same,
+    /// KEYS: the elements one after the other, in the order of the servers.
+    Join,
+    /// SCRIPT EXISTS: 1 where all servers say 1.
+    And,
+    /// RANDOMKEY: the answer of one server that has a key, drawn anew for each call.
+    Draw,
 }
 
 /// The calls that shardwise answers itself.
@@ -78,6 +98,8 @@ pub enum Local {
     Echo,
     /// SELECT: only the pool's own database.
     Select,
+    /// INFO: about shardwise itself, with the keyspaces of the servers added up.
+    ServerInfo,
     /// CONFIG GET: the few parameters that tools ask for.
     ConfigGet,
     /// CLIENT …, what concerns the client's own connection.
@@ -127,11 +149,9 @@ pub enum Why {
     PubSub,
     /// BLPOP, XREAD with BLOCK, …
     Blocking,
-    /// SCAN, KEYS, FLUSHALL, …: concerns the keys of every server.
-    AllServers,
     /// MOVE, SWAPDB: concerns another database than the pool's.
     Databases,
-    /// SCRIPT, FUNCTION: scripts have to be on every server.
+    /// SCRIPT KILL, FUNCTION STATS, …: concerns what one server runs now.
     ScriptAdmin,
     /// CONFIG SET, ACL, SHUTDOWN, …: concerns a server, not its data.
     Administration,
@@ -331,9 +351,8 @@ impl Why {
             Why::Transactions => "transactions",
             Why::PubSub => "publish/subscribe",
             Why::Blocking => "blocking commands",
-            Why::AllServers => "commands that concern the keys of all servers",
             Why::Databases => "databases other than the pool's",
-            Why::ScriptAdmin => "the administration of scripts and functions",
+            Why::ScriptAdmin => "the administration of running scripts",
             Why::Administration => "the administration of servers",
             Why::Replication => "replication commands",
             Why::Cluster => "cluster commands",

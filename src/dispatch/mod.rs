@@ -1,5 +1,6 @@
 //! A call from its plan to its final reply: tickets out, parts in, one reply.
 
+mod across;
 mod gather;
 mod pool;
 

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -30,6 +31,7 @@ pub struct Pool {
     topology: RefCell<Arc<Topology>>,
     /// By `ServerIx`.
     servers: Vec<Server>,
+    since: Instant,
 }
 
 /// The bytes of a request as its client's connection has them.
@@ -53,7 +55,8 @@ impl Pool {
         draw: Draw,
     ) -> Self {
         let topology = RefCell::new(topology);
-        Self { turn, stats, table: CommandTable::builtin(), config, ix, draw, topology, servers }
+        let since = Instant::now();
+        Self { turn, stats, table: CommandTable::builtin(), config, ix, draw, topology, servers, since }
     }
 
     /// Its settings.
@@ -70,6 +73,16 @@ impl Pool {
     /// Keys have new owners from the next call on; calls in flight end where they are.
     pub fn adopt(&self, topology: Arc<Topology>) {
         *self.topology.borrow_mut() = topology;
+    }
+
+    /// Every server in the pool's order, live or not.
+    pub fn servers(&self) -> impl ExactSizeIterator<Item = ServerIx> + use<> {
+        self.topology.borrow().servers()
+    }
+
+    /// How long it has been there: since the start, or the reload that brought it.
+    pub fn uptime(&self) -> Duration {
+        self.since.elapsed()
     }
 
     /// Opens the connections to every server.
@@ -136,7 +149,7 @@ impl Pool {
     }
 
     #[inline]
-    fn lane(&self, server: ServerIx, number: u64) -> &Rc<Lane> {
+    pub(super) fn lane(&self, server: ServerIx, number: u64) -> &Rc<Lane> {
         self.servers[server.index()].lane(number)
     }
 }

@@ -58,6 +58,30 @@ impl ErrorReply {
         Self::text("ERR Invalid argument: a server answered its part with an unexpected type")
     }
 
+    /// SCAN with a cursor that is no number; Redis's text.
+    pub fn invalid_cursor() -> Self {
+        Self::text("ERR invalid cursor")
+    }
+
+    /// SCAN with a cursor that names the server at `position`, which the pool doesn't have: an end would hide its keys.
+    pub fn scan_position(position: u64, servers: usize, pool: &str) -> Self {
+        Self::text(format!(
+            "ERR invalid cursor: it continues at server {position} of pool {pool}, which has {servers} (counted from 0); start again at 0"
+        ))
+    }
+
+    /// SCAN in a pool with more servers than a cursor can tell apart.
+    pub fn scan_servers(servers: usize, most: usize, pool: &str) -> Self {
+        Self::text(format!("ERR SCAN spans at most {most} servers, and pool {pool} has {servers}"))
+    }
+
+    /// SCAN, of which a server answered with a cursor that leaves no room for the server's position.
+    pub fn scan_cursor_too_big() -> Self {
+        Self::text(
+            "ERR SCAN cannot go on: a server's cursor is 2^43 or more, which leaves no room for the server's position",
+        )
+    }
+
     /// A request before the password was given; twemproxy's text, without a period.
     pub fn no_auth() -> Self {
         Self::text("NOAUTH Authentication required")

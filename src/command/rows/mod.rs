@@ -46,6 +46,7 @@ pub(super) const SECTIONS: &[(Group, &[Row])] = &[
 mod words {
     pub(super) use super::super::flags::{Categories, flag::*, hint::*, key::*};
     pub(super) use super::super::keys::KeyRule;
+    pub(super) use super::super::row::AllKind;
     pub(super) use super::super::row::ClientQuery::*;
     pub(super) use super::super::row::CommandQuery::*;
     pub(super) use super::super::row::Handling::*;
@@ -60,7 +61,7 @@ mod words {
 mod tests {
     use super::super::flags::{Flags, KeyFlags};
     use super::super::keys::KeyRule;
-    use super::super::row::{Handling, ReplyPolicy, RequestPolicy, SplitKind, Unless};
+    use super::super::row::{AllKind, Handling, ReplyPolicy, RequestPolicy, SplitKind, Unless};
     use super::super::spec::{BeginSearch, KeySpec};
     use super::*;
 
@@ -95,6 +96,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_goes_everywhere_is_what_redis_would_send_everywhere() {
+        for row in rows() {
+            let Handling::Everywhere(kind) = row.handling else { continue };
+            let replies: &[ReplyPolicy] = match kind {
+                AllKind::Sum => &[ReplyPolicy::AggSum],
+                AllKind::Same => &[ReplyPolicy::AllSucceeded],
+                AllKind::And => &[ReplyPolicy::AggLogicalAnd],
+                // RANDOMKEY has no policy in Redis 7.0, and is special in Valkey.
+                AllKind::Join | AllKind::Draw => &[ReplyPolicy::Default, ReplyPolicy::Special],
+            };
+            let everywhere = matches!(row.request, RequestPolicy::AllShards | RequestPolicy::AllNodes);
+            assert!(everywhere && replies.contains(&row.reply), "{}", row.name);
+        }
+    }
+
     /// A command that may block and isn't refused would hold up everybody behind it.
     #[test]
     fn commands_that_may_block_are_refused_or_looked_at() {
@@ -116,8 +133,18 @@ mod tests {
             }
             _ => None,
         });
-        let expected =
-            ["object", "object|help", "lolwut", "time", "xgroup", "xgroup|help", "xinfo", "xinfo|help"];
+        let expected = [
+            "object",
+            "object|help",
+            "function|dump",
+            "function|list",
+            "lolwut",
+            "time",
+            "xgroup",
+            "xgroup|help",
+            "xinfo",
+            "xinfo|help",
+        ];
         assert_eq!(keyless.collect::<Vec<_>>(), expected);
     }
 
