@@ -18,6 +18,7 @@ mod proxy {
     mod placement;
     mod protocol;
     mod read_only;
+    mod scripts;
     mod split;
     mod stats_port;
     mod support_selftest;

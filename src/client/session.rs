@@ -6,7 +6,7 @@ use super::conn::{ClientConn, Closed};
 use super::info::{self, Told};
 use super::{hello, local};
 use crate::backend::Fenced;
-use crate::command::{Call, CallError, Local};
+use crate::command::{Call, CallError, Local, ScriptUse};
 use crate::config;
 use crate::dispatch::{Payload, Pool};
 use crate::exchange::{Outbox, Recipient};
@@ -85,7 +85,13 @@ impl Session {
         if !self.authenticated && !is_open_to_all(&plan) {
             return refuse(ErrorReply::no_auth(), pool, recipient);
         }
+        if call.row.script != ScriptUse::None {
+            pool.note_script(&call);
+        }
         let sent = match plan {
+            Plan::One(server) if call.row.script == ScriptUse::Sha => {
+                pool.send_evalsha(server, &call, payload, recipient, client.id())
+            }
             Plan::One(server) => pool.send_one(server, args, payload, recipient, client.id()),
             Plan::Split { parts, fold } => pool.send_parts(&call, &parts, fold, recipient, client.id()),
             Plan::All { servers, fold } => {

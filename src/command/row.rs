@@ -31,6 +31,8 @@ pub struct Row {
     pub(super) handling: Handling,
     /// Which of its calls are refused.
     pub unless: Unless,
+    /// What a call of it says about a script.
+    pub script: ScriptUse,
     /// ACL categories instead of the group's own.
     pub(super) categories: Option<Categories>,
 }
@@ -178,6 +180,21 @@ pub enum Unless {
     Database,
 }
 
+/// What a call says about a script, for servers that lack it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptUse {
+    /// Nothing.
+    None,
+    /// EVAL: its text is argument 1.
+    Body,
+    /// EVALSHA: its SHA-1 is argument 1.
+    Sha,
+    /// SCRIPT LOAD: its text is argument 2.
+    Load,
+    /// SCRIPT FLUSH: there is none any more.
+    Flush,
+}
+
 /// Redis's groups of commands; each has a file of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
@@ -283,6 +300,7 @@ pub(super) const fn row(
         rule: KeyRule::of(keys),
         handling,
         unless: Unless::Never,
+        script: ScriptUse::None,
         categories: None,
     }
 }
@@ -316,6 +334,10 @@ impl Row {
 
     pub(super) const fn unless(self, unless: Unless) -> Self {
         Self { unless, ..self }
+    }
+
+    pub(super) const fn script(self, script: ScriptUse) -> Self {
+        Self { script, ..self }
     }
 
     pub(super) const fn acl(self, categories: Categories) -> Self {
