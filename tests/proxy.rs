@@ -5,6 +5,7 @@ mod support;
 mod proxy {
     mod across;
     mod auth;
+    mod client_family;
     mod compare;
     mod crosskeys;
     mod dead_server;

@@ -98,6 +98,8 @@ pub enum Local {
     Ping,
     /// ECHO.
     Echo,
+    /// READONLY, READWRITE: nothing changes, there are no replicas to read from.
+    Accepted,
     /// SELECT: only the pool's own database.
     Select,
     /// INFO: about shardwise itself, with the keyspaces of the servers added up.
@@ -123,6 +125,20 @@ pub enum ClientQuery {
     SetName,
     /// CLIENT SETINFO.
     SetInfo,
+    /// CLIENT INFO.
+    ClientInfo,
+    /// CLIENT LIST: of the client itself.
+    ListClients,
+    /// CLIENT REPLY.
+    Reply,
+    /// CLIENT NO-EVICT.
+    NoEvict,
+    /// CLIENT NO-TOUCH.
+    NoTouch,
+    /// CLIENT GETREDIR.
+    GetRedir,
+    /// CLIENT TRACKINGINFO.
+    TrackingInfo,
 }
 
 /// The forms of COMMAND.
@@ -161,7 +177,9 @@ pub enum Why {
     Replication,
     /// CLUSTER, ASKING, …
     Cluster,
-    /// CLIENT TRACKING, …: a setting of a connection, which clients share here.
+    /// CLIENT TRACKING, CACHING: a server's word that a key has changed would have to reach the client.
+    Tracking,
+    /// CLIENT CAPA, …: a setting of a connection, which clients share here.
     ConnectionState,
     /// COMMAND GETKEYSANDFLAGS.
     KeyFlags,
@@ -378,6 +396,7 @@ impl Why {
             Why::Administration => "the administration of servers",
             Why::Replication => "replication commands",
             Why::Cluster => "cluster commands",
+            Why::Tracking => "client-side caching",
             Why::ConnectionState => "this setting of a connection",
             Why::KeyFlags => "the flags of single keys",
             Why::Internal => "commands internal to Redis",
