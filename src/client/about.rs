@@ -37,8 +37,7 @@ pub(super) fn list(args: Args<'_>, session: &Session, client: &ClientConn, out: 
             kind => return Err(ErrorReply::client_type(kind)),
         },
         4.. if is_word(2, b"ID") => {
-            let ids: Option<Vec<i64>> =
-                args.iter_from(3).map(|id| integer(id).filter(|id| *id > 0)).collect();
+            let ids: Option<Vec<i64>> = args.iter_from(3).map(integer).collect();
             ids.ok_or_else(ErrorReply::client_id)?.contains(&(client.id() as i64))
         }
         _ => return Err(ErrorReply::syntax_error()),
