@@ -17,8 +17,9 @@ fn replies_that_a_client_does_not_want_are_left_out_as_by_redis() {
     let redis = Redis::start();
     let shards = Shards::<3>::start("hash: murmur");
     let large = "x".repeat(200_000);
+    let set = ["SET", "large", &large];
     let requests: Vec<&[&str]> = vec![
-        &["SET", "large", &large],
+        &set,
         &["CLIENT", "REPLY", "SKIP"],
         &["GET", "large"],
         &["SET", "a", "1"],
