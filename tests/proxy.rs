@@ -4,6 +4,7 @@ mod support;
 
 mod proxy {
     mod auth;
+    mod blocking;
     mod compare;
     mod crosskeys;
     mod dead_server;
@@ -21,5 +22,6 @@ mod proxy {
     mod stats_port;
     mod support_selftest;
     mod timeouts;
+    mod transactions;
     mod unix;
 }

@@ -43,8 +43,8 @@ enum Link {
     Closed,
 }
 
-/// The client still has requests outstanding on an older connection to this server: sending more now could
-/// overtake them. Its later requests wait until those have their outcome.
+/// The client still has requests outstanding on another connection to this server (an older one, or the shared one while it
+/// needs one of its own): sending more now could overtake them. Its later requests wait until those have their outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fenced;
 
@@ -83,6 +83,16 @@ impl Lane {
         }
         self.passed.borrow_mut().insert(address);
         Ok(())
+    }
+
+    /// Whether all that `client` has sent to this lane has its outcome, so that what it sends next may take another connection.
+    pub fn is_through(&self, client: &Rc<dyn Recipient>) -> Result<(), Fenced> {
+        let awaited = match &*self.link.borrow() {
+            Link::Up(conn) => conn.awaits(client),
+            Link::Connecting(pipe) => pipe.awaits(|ticket| ticket.is_for(client)),
+            Link::Idle | Link::Down(_) | Link::Closed => false,
+        };
+        if awaited { Err(Fenced) } else { self.admits(client) }
     }
 
     /// Sends a request, at the end of this turn or when the connection is there. Settles the ticket at once if
@@ -184,9 +194,7 @@ impl Lane {
     /// One attempt to connect; requests that waited for it are in the new connection's pipe.
     async fn establish(self: &Rc<Self>) -> Result<Rc<Conn>, ConnectError> {
         let settings = &self.shared.settings;
-        let limit = settings
-            .timeout
-            .map_or(settings.connect_timeout, |timeout| timeout.min(settings.connect_timeout));
+        let limit = settings.connect_limit();
         let stream = tokio::select! {
             connected = connect(settings, limit) => connected?,
             () = self.until_closed() => return Err(ConnectError { cause: Cause::Shutdown, detail: "closed".into() }),

@@ -37,6 +37,13 @@ const STREAM_THRESHOLD: usize = 64 << 10;
 /// A complete reply from this size on moves as it is; a smaller one is copied.
 const SHARE_THRESHOLD: usize = 16 << 10;
 
+impl Reader {
+    /// Whether nothing of a further reply has come.
+    pub(super) fn is_between_replies(&self) -> bool {
+        self.inbox.is_empty()
+    }
+}
+
 impl Conn {
     /// One read, and every reply that it completes.
     pub(super) fn poll_read(&self, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::connect::ConnectError;
 use super::lane::Lane;
+use super::lease::{Lease, LeaseLimit, Leases, LeasesSpent};
 use super::pipe::Pipe;
 use crate::exchange::{BackendError, Cause, Turn};
 use crate::net::Keepalive;
@@ -36,9 +37,17 @@ pub struct Settings {
     pub failure_limit: u32,
 }
 
+impl Settings {
+    /// Bound of connecting: a request that waits for it must not wait longer than for its answer.
+    pub(super) fn connect_limit(&self) -> Duration {
+        self.timeout.map_or(self.connect_timeout, |timeout| timeout.min(self.connect_timeout))
+    }
+}
+
 /// Connections of one worker to one server.
 pub struct Server {
     lanes: Vec<Rc<Lane>>,
+    leases: Rc<Leases>,
     shared: Rc<Shared>,
 }
 
@@ -54,13 +63,19 @@ pub(super) struct Shared {
 
 impl Server {
     /// A server without connections; they are opened when first used, or by [`Server::preconnect`].
-    /// `alarm` is called whenever the failure limit is reached or passed.
-    pub fn new(settings: Settings, stats: Arc<ServerBlock>, turn: Rc<Turn>, alarm: Box<dyn Fn()>) -> Self {
+    /// `leases` is shared by all workers. `alarm` is called whenever the failure limit is reached or passed.
+    pub fn new(
+        settings: Settings,
+        stats: Arc<ServerBlock>,
+        leases: Arc<LeaseLimit>,
+        turn: Rc<Turn>,
+        alarm: Box<dyn Fn()>,
+    ) -> Self {
         let label = Rc::from(settings.label.as_str());
         let connections = settings.connections;
         let shared = Rc::new(Shared { settings, label, stats, turn, alarm });
         let lanes = (0..connections).map(|i| Lane::new(Rc::clone(&shared), u64::from(i))).collect();
-        Self { lanes, shared }
+        Self { lanes, leases: Leases::new(Rc::clone(&shared), leases), shared }
     }
 
     /// The lane that client number `client` always uses.
@@ -72,7 +87,17 @@ impl Server {
         }
     }
 
-    /// Opens every connection now.
+    /// A connection for one client alone.
+    pub fn lease(&self) -> Result<Lease, LeasesSpent> {
+        self.leases.take()
+    }
+
+    /// Whether `lease` is a connection to this server.
+    pub fn has_leased(&self, lease: &Lease) -> bool {
+        lease.is_of(&self.leases)
+    }
+
+    /// Opens every shared connection now.
     pub fn preconnect(&self) {
         self.lanes.iter().for_each(Lane::demand);
     }
@@ -82,8 +107,9 @@ impl Server {
         &self.shared.settings
     }
 
-    /// Closes every connection; what is awaited fails.
+    /// Closes every connection but those that clients have for themselves; what is awaited fails.
     pub fn close(&self) {
+        self.leases.close();
         self.lanes.iter().for_each(|lane| lane.close());
     }
 }

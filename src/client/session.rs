@@ -3,6 +3,8 @@
 use std::rc::Rc;
 
 use super::conn::{ClientConn, Closed};
+use super::incoming::Incoming;
+use super::mode::Mode;
 use super::{hello, local};
 use crate::backend::Fenced;
 use crate::command::{Call, CallError, Local};
@@ -13,12 +15,13 @@ use crate::resp::{Args, ErrorReply, Limits};
 use crate::router::Plan;
 
 /// The state of one client beside its bytes.
-#[derive(Debug)]
 pub struct Session {
     /// Whether it has given the pool's password, or the pool has none.
     pub(super) authenticated: bool,
     /// CLIENT SETNAME.
     pub(super) name: Option<Box<[u8]>>,
+    /// What it is in the middle of.
+    pub(super) mode: Mode,
 }
 
 /// What became of a request.
@@ -28,6 +31,8 @@ pub enum Verdict {
     Done,
     /// It must wait until earlier requests of this client have ended on an older connection; nothing was done.
     Fenced,
+    /// It is on its way, and what follows must wait until it is answered.
+    Held,
     /// It was the last one: what is due is delivered, then the connection ends.
     Close(Closed),
 }
@@ -38,7 +43,7 @@ const MAX_REQUEST: usize = 1 << 30;
 impl Session {
     /// A client that has just connected.
     pub fn new(pool: &config::Pool) -> Self {
-        Self { authenticated: pool.redis_auth.is_none(), name: None }
+        Self { authenticated: pool.redis_auth.is_none(), name: None, mode: Mode::Normal }
     }
 
     /// Bounds of its requests.
@@ -69,19 +74,35 @@ impl Session {
                 return Verdict::Close(Closed::Http);
             }
             Err(_) if !self.authenticated => return refuse(ErrorReply::no_auth(), pool, recipient),
-            Err(error) => return refuse(error.reply(), pool, recipient),
+            Err(error) => return refuse(self.not_queued(&error), pool, recipient),
         };
         let plan = pool.plan(&call);
         if !self.authenticated && !is_open_to_all(&plan) {
             return refuse(ErrorReply::no_auth(), pool, recipient);
         }
+        if !matches!(self.mode, Mode::Normal) {
+            return self.handle_in_mode(plan, Incoming { call: &call, payload, client, recipient });
+        }
+        self.carry_out(plan, Incoming { call: &call, payload, client, recipient })
+    }
+
+    /// Does what the plan says for a client in the normal mode.
+    #[inline]
+    pub(super) fn carry_out(&mut self, plan: Plan, incoming: Incoming<'_>) -> Verdict {
+        let Incoming { call, payload, client, recipient } = incoming;
+        let pool = client.pool();
+        let args = call.args;
         let sent = match plan {
             Plan::One(server) => pool.send_one(server, args, payload, recipient, client.id()),
-            Plan::Split { parts, fold } => pool.send_parts(&call, &parts, fold, recipient, client.id()),
+            Plan::Split { parts, fold } => pool.send_parts(call, &parts, fold, recipient, client.id()),
             Plan::Refuse(refusal) => {
-                return refuse(refusal.reply(&call, &pool.config().name), pool, recipient);
+                return refuse(refusal.reply(call, &pool.config().name), pool, recipient);
             }
-            Plan::Local(local) => return self.answer(local, &call, client, recipient),
+            Plan::Local(local) => return self.answer(local, call, client, recipient),
+            Plan::Pin { server, pin } => {
+                return self.pin(server, pin, Incoming { call, payload, client, recipient });
+            }
+            Plan::Transaction(step) => return self.begin_or_refuse(step, pool, recipient),
         };
         match sent {
             Ok(()) => Verdict::Done,
@@ -90,7 +111,7 @@ impl Session {
     }
 
     /// Answers without any server.
-    fn answer(
+    pub(super) fn answer(
         &mut self,
         local: Local,
         call: &Call<'_>,
@@ -170,7 +191,7 @@ fn is_open_to_all(plan: &Plan) -> bool {
     matches!(plan, Plan::Local(Local::Auth | Local::Hello | Local::Quit | Local::Reset))
 }
 
-fn refuse(error: ErrorReply, pool: &Pool, recipient: &Rc<dyn Recipient>) -> Verdict {
+pub(super) fn refuse(error: ErrorReply, pool: &Pool, recipient: &Rc<dyn Recipient>) -> Verdict {
     pool.stats.forward_error.add(1);
     Outbox::answer(recipient, |out| error.encode(out));
     Verdict::Done

@@ -66,6 +66,8 @@ pub struct Pool {
     pub max_inline: usize,
     /// `connect_timeout` for server connections. Default 1 s.
     pub connect_timeout: Duration,
+    /// `max_leases`: connections to each server that clients may have for themselves at once, over all workers. Default 1,000.
+    pub max_leases: NonZeroU32,
 }
 
 /// How servers share the keys.

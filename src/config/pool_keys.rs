@@ -54,6 +54,7 @@ impl Draft {
             max_args: 0,
             max_inline: 0,
             connect_timeout: Duration::ZERO,
+            max_leases: NonZeroU32::MIN,
         };
         Self { pool, listen: None, servers: None, redis: false, redis_auth: None, redis_auth_file: None }
     }
@@ -277,6 +278,16 @@ pub(super) static KEYS: &[Key<Draft>] = &[
             draft.pool.connect_timeout = v;
         }),
         meaning: "How long connecting to a server may take.",
+    },
+    Key {
+        name: "max_leases",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("1000"),
+        field: Field::Number(1..=1_000_000, |draft, n| {
+            draft.pool.max_leases = NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        }),
+        meaning: "Connections to each server that clients may have for themselves at once, over all workers: a \
+                  transaction or a blocking command takes one for as long as it lasts. One more gets an error.",
     },
     Key {
         name: "max_pending",

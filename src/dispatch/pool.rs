@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::gather::Gather;
-use crate::backend::{Fenced, Lane, Request, Server};
+use crate::backend::{Fenced, Lane, Lease, LeasesSpent, Request, Server};
 use crate::command::{Call, CommandTable, Handling};
 use crate::config::{self, Config};
 use crate::exchange::{Recipient, Ticket, Turn};
@@ -39,6 +39,17 @@ pub enum Payload {
     Scratch,
     /// On their own, because there are many.
     Own(Bytes),
+}
+
+impl Payload {
+    /// What is sent of the request `args`.
+    #[inline]
+    pub fn request(self, args: Args<'_>) -> Request<'_> {
+        match self {
+            Self::Scratch => Request::Borrowed(args.raw()),
+            Self::Own(bytes) => Request::Shared(bytes),
+        }
+    }
 }
 
 impl Pool {
@@ -102,11 +113,7 @@ impl Pool {
         let lane = self.lane(server, number);
         lane.admits(client)?;
         let ticket = Ticket::client(Rc::clone(client), client.outbox().admit());
-        let request = match payload {
-            Payload::Scratch => Request::Borrowed(args.raw()),
-            Payload::Own(bytes) => Request::Shared(bytes),
-        };
-        lane.send(request, ticket);
+        lane.send(payload.request(args), ticket);
         Ok(())
     }
 
@@ -133,6 +140,35 @@ impl Pool {
         }
         self.stats.fragments.add(parts.len() as u64);
         Ok(())
+    }
+
+    /// Whether all that `client` has sent to `server` over shared connections has its outcome: only then may it go on over one of its
+    /// own. What it is owed by other servers is no matter.
+    pub fn is_through(
+        &self,
+        server: ServerIx,
+        client: &Rc<dyn Recipient>,
+        number: u64,
+    ) -> Result<(), Fenced> {
+        match client.outbox().pending() {
+            0 => Ok(()),
+            _ => self.lane(server, number).is_through(client),
+        }
+    }
+
+    /// A connection to `server` for one client alone.
+    pub fn lease(&self, server: ServerIx) -> Result<Lease, LeasesSpent> {
+        self.servers[server.index()].lease()
+    }
+
+    /// Whether `lease` is a connection to `server`.
+    pub fn has_leased(&self, server: ServerIx, lease: &Lease) -> bool {
+        self.servers[server.index()].has_leased(lease)
+    }
+
+    /// Where calls without a key go.
+    pub fn first_live(&self) -> Option<ServerIx> {
+        self.topology.borrow().first_live()
     }
 
     #[inline]

@@ -104,6 +104,8 @@ block! {
         in_queue_bytes: Gauge, "bytes of them";
         out_queue: Gauge, "requests written and awaiting their reply";
         out_queue_bytes: Gauge, "bytes of them";
+        leases: Gauge, "connections that one client has for itself: transactions, blocking commands";
+        leases_refused: Counter, "requests refused because of max_leases";
         failed_attempts: Gauge, "consecutive failures: attempts to connect, lost connections, timeouts";
         failing_since: Timestamp, "when the first failure of this run happened; 0 while there is none";
         last_success: Timestamp, "when a reply last ended a run of failures or was last noted (at most once a second)";

@@ -1,8 +1,10 @@
-//! How many clients there are in the whole process.
+//! How many clients, and how many leases of each server, there are in the whole process.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::config::Config;
+use crate::backend::LeaseLimit;
+use crate::config::{self, Config};
 
 /// Counts clients over all workers, so that `client_connections` and `max_clients` hold exactly. Touched once when a
 /// client comes and once when it goes, never for a request.
@@ -11,6 +13,8 @@ pub struct Census {
     /// By `PoolIx`.
     pools: Vec<Count>,
     all: Count,
+    /// By `PoolIx` and `ServerIx`.
+    leases: Vec<Vec<Arc<LeaseLimit>>>,
     last_id: AtomicU64,
 }
 
@@ -29,6 +33,7 @@ impl Census {
         };
         Self {
             pools: config.pools.iter().map(|pool| limit(pool.client_connections)).collect(),
+            leases: config.pools.iter().map(leases).collect(),
             all: limit(config.process.max_clients),
             last_id: AtomicU64::new(0),
         }
@@ -47,11 +52,20 @@ impl Census {
         Some(self.last_id.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
+    /// Counts the leases of a server over all workers.
+    pub fn leases(&self, pool: usize, server: usize) -> Arc<LeaseLimit> {
+        Arc::clone(&self.leases[pool][server])
+    }
+
     /// A client of a pool is gone.
     pub fn leave(&self, pool: usize) {
         self.pools[pool].leave();
         self.all.leave();
     }
+}
+
+fn leases(pool: &config::Pool) -> Vec<Arc<LeaseLimit>> {
+    pool.servers.iter().map(|_| Arc::new(LeaseLimit::new(pool.max_leases.get()))).collect()
 }
 
 impl Count {

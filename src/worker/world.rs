@@ -176,7 +176,9 @@ fn pool(seed: &Seed, turn: &Rc<Turn>, generation: &Generation, ix: PoolIx) -> Po
             // When control is behind, it will see the cells on its next round.
             let _ = notices.try_send(Notice::Failing(ix, server_ix));
         };
-        Server::new(settings(config, server), Arc::clone(&cells.servers[i]), Rc::clone(turn), Box::new(alarm))
+        let limit = seed.census.leases(ix.index(), i);
+        let stats = Arc::clone(&cells.servers[i]);
+        Server::new(settings(config, server), stats, limit, Rc::clone(turn), Box::new(alarm))
     });
     let pool = Pool::new(
         Arc::clone(&generation.config),
