@@ -7,6 +7,7 @@ mod proxy {
     mod blocking;
     mod compare;
     mod crosskeys;
+    mod databases;
     mod dead_server;
     mod ejection;
     mod fleet;
@@ -18,6 +19,7 @@ mod proxy {
     mod placement;
     mod protocol;
     mod read_only;
+    mod resp3;
     mod split;
     mod stats_port;
     mod support_selftest;

@@ -15,6 +15,7 @@ use super::replies::Reader;
 use super::server::Shared;
 use crate::exchange::{Cause, Flush, Outcome, Recipient, Ticket, Written};
 use crate::net::Stream;
+use crate::resp::Protocol;
 
 /// A socket, what is on its way to it, and what is awaited from it.
 pub struct Conn {
@@ -53,7 +54,7 @@ const READS_PER_TURN: usize = 4;
 
 impl Conn {
     /// Puts `stream` in use; the requests in `pipe` go out first.
-    pub(super) fn new(stream: Stream, pipe: Pipe, shared: Rc<Shared>) -> Rc<Self> {
+    pub(super) fn new(stream: Stream, pipe: Pipe, protocol: Protocol, shared: Rc<Shared>) -> Rc<Self> {
         shared.stats.server_connections.add(1);
         shared.stats.server_total.add(1);
         let timing = pipe.oldest().is_some();
@@ -61,7 +62,7 @@ impl Conn {
             shared,
             stream: RefCell::new(stream),
             pipe: RefCell::new(pipe),
-            reader: RefCell::default(),
+            reader: RefCell::new(Reader::of(protocol)),
             marked: Cell::new(false),
             blocked: Cell::new(false),
             broken: Cell::new(None),

@@ -12,7 +12,7 @@ use super::backoff::Backoff;
 use super::conn::{Conn, Ended};
 use super::connect::{ConnectError, connect};
 use super::pipe::{Pipe, Request};
-use super::server::Shared;
+use super::server::{Shared, Target};
 use crate::exchange::{Cause, Outcome, Recipient, Ticket};
 
 /// One of a server's connections, whatever socket it has at the moment.
@@ -27,6 +27,7 @@ pub struct Lane {
     /// Wakes the driver out of its wait: first demand, or the end.
     wake: Notify,
     started: Cell<bool>,
+    target: Target,
     number: u64,
 }
 
@@ -55,7 +56,7 @@ const QUEUE_LIMIT: usize = 64 << 20;
 const STEADY: Duration = Duration::from_secs(1);
 
 impl Lane {
-    pub(super) fn new(shared: Rc<Shared>, number: u64) -> Rc<Self> {
+    pub(super) fn new(shared: Rc<Shared>, target: Target, number: u64) -> Rc<Self> {
         Rc::new(Self {
             shared,
             link: RefCell::new(Link::Idle),
@@ -63,6 +64,7 @@ impl Lane {
             passed: RefCell::default(),
             wake: Notify::new(),
             started: Cell::new(false),
+            target,
             number,
         })
     }
@@ -196,7 +198,7 @@ impl Lane {
         let settings = &self.shared.settings;
         let limit = settings.connect_limit();
         let stream = tokio::select! {
-            connected = connect(settings, limit) => connected?,
+            connected = connect(settings, self.target, limit) => connected?,
             () = self.until_closed() => return Err(ConnectError { cause: Cause::Shutdown, detail: "closed".into() }),
         };
         let mut link = self.link.borrow_mut();
@@ -205,7 +207,7 @@ impl Lane {
             Link::Closed => return Err(ConnectError { cause: Cause::Shutdown, detail: "closed".into() }),
             Link::Idle | Link::Up(_) | Link::Down(_) => Pipe::default(),
         };
-        let conn = Conn::new(stream, pipe, Rc::clone(&self.shared));
+        let conn = Conn::new(stream, pipe, self.target.protocol, Rc::clone(&self.shared));
         *link = Link::Up(Rc::clone(&conn));
         conn.mark();
         Ok(conn)
@@ -264,12 +266,7 @@ impl Lane {
         if self.is_closed() {
             return;
         }
-        self.shared.failed();
-        match error.cause {
-            Cause::ConnectTimeout => self.shared.stats.server_timedout.add(1),
-            _ => self.shared.stats.server_err.add(1),
-        }
-        self.shared.log_connect_failure(error, again);
+        self.shared.connect_failed(self.target, error, again);
     }
 
     /// Fails what waits, and everything that comes while the lane rests.

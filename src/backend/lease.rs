@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use super::conn::{Conn, Ended};
 use super::connect::{ConnectError, connect};
 use super::pipe::{Pipe, Request};
-use super::server::Shared;
+use super::server::{Shared, Target};
 use crate::exchange::{BackendError, Cause, Outcome, Ticket};
 use crate::resp::ErrorReply;
 
@@ -60,6 +60,7 @@ struct Kept {
 
 /// The connection of a lease.
 struct Link {
+    target: Target,
     state: RefCell<State>,
     /// How much longer than the pool's timeout what was sent last may take; `None`: as long as it likes.
     patience: Cell<Option<Duration>>,
@@ -203,13 +204,13 @@ impl Leases {
     }
 
     /// A kept connection, or a new one.
-    pub(super) fn take(self: &Rc<Self>) -> Result<Lease, LeasesSpent> {
+    pub(super) fn take(self: &Rc<Self>, target: Target) -> Result<Lease, LeasesSpent> {
         if !self.limit.enter() {
             self.shared.stats.leases_refused.add(1);
             return Err(LeasesSpent { server: Rc::clone(&self.shared.label) });
         }
         self.shared.stats.leases.add(1);
-        let link = self.take_kept().unwrap_or_else(|| self.open());
+        let link = self.take_kept(target).unwrap_or_else(|| self.open(target));
         self.close_old();
         Ok(Lease { home: Rc::clone(self), link: Some(link) })
     }
@@ -222,13 +223,15 @@ impl Leases {
     }
 
     /// One that broke in this turn of the loop is passed over: its driver is about to end it.
-    fn take_kept(&self) -> Option<Rc<Link>> {
+    fn take_kept(&self, target: Target) -> Option<Rc<Link>> {
         let mut kept = self.kept.borrow_mut();
-        std::iter::from_fn(|| kept.pop_back()).map(|kept| kept.link).find(|link| link.is_clean())
+        let at = kept.iter().rposition(|kept| kept.link.target == target && kept.link.is_clean())?;
+        kept.remove(at).map(|kept| kept.link)
     }
 
-    fn open(self: &Rc<Self>) -> Rc<Link> {
+    fn open(self: &Rc<Self>, target: Target) -> Rc<Link> {
         let link = Rc::new(Link {
+            target,
             state: RefCell::new(State::Connecting(Pipe::default())),
             patience: Cell::new(Some(Duration::ZERO)),
             wake: Notify::new(),
@@ -259,17 +262,6 @@ impl Leases {
             old.into_iter().for_each(|old| old.link.close(&self.shared));
         }
     }
-
-    fn connect_failed(&self, error: &ConnectError) {
-        let stats = &self.shared.stats;
-        let again = stats.failed_attempts.value() > 0;
-        self.shared.failed();
-        match error.cause {
-            Cause::ConnectTimeout => stats.server_timedout.add(1),
-            _ => stats.server_err.add(1),
-        }
-        self.shared.log_connect_failure(error, again);
-    }
 }
 
 // === impl Link ===
@@ -283,7 +275,8 @@ impl Link {
                 Ended::Over(cause) => cause,
             },
             Some(Err(error)) => {
-                home.connect_failed(&error);
+                let again = home.shared.stats.failed_attempts.value() > 0;
+                home.shared.connect_failed(self.target, &error, again);
                 error.cause
             }
             None => Cause::Shutdown,
@@ -296,7 +289,7 @@ impl Link {
     async fn establish(&self, shared: &Rc<Shared>) -> Option<Result<Rc<Conn>, ConnectError>> {
         let settings = &shared.settings;
         let connected = tokio::select! {
-            connected = connect(settings, settings.connect_limit()) => connected,
+            connected = connect(settings, self.target, settings.connect_limit()) => connected,
             () = self.wake.notified() => return None,
         };
         let stream = match connected {
@@ -305,7 +298,7 @@ impl Link {
         };
         let mut state = self.state.borrow_mut();
         let State::Connecting(pipe) = &mut *state else { return None };
-        let conn = Conn::new(stream, std::mem::take(pipe), Rc::clone(shared));
+        let conn = Conn::new(stream, std::mem::take(pipe), self.target.protocol, Rc::clone(shared));
         conn.be_patient(self.patience.get());
         conn.mark();
         *state = State::Up(Rc::clone(&conn));

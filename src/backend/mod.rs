@@ -24,4 +24,4 @@ pub use connect::needs_no_password;
 pub use lane::{Fenced, Lane};
 pub use lease::{Lease, LeaseLimit, LeasesSpent};
 pub use pipe::{Pipe, Request};
-pub use server::{Server, Settings};
+pub use server::{Server, Settings, Target};

@@ -6,12 +6,12 @@ use super::conn::{ClientConn, Closed};
 use super::incoming::Incoming;
 use super::mode::Mode;
 use super::{hello, local};
-use crate::backend::Fenced;
+use crate::backend::{Fenced, Target};
 use crate::command::{Call, CallError, Local};
 use crate::config;
-use crate::dispatch::{Payload, Pool};
+use crate::dispatch::{Payload, Pool, Route};
 use crate::exchange::{Outbox, Recipient};
-use crate::resp::{Args, ErrorReply, Limits};
+use crate::resp::{Args, ErrorReply, Limits, Protocol};
 use crate::router::Plan;
 
 /// The state of one client beside its bytes.
@@ -20,6 +20,8 @@ pub struct Session {
     pub(super) authenticated: bool,
     /// CLIENT SETNAME.
     pub(super) name: Option<Box<[u8]>>,
+    /// Its database (SELECT) and protocol (HELLO).
+    pub(super) target: Target,
     /// What it is in the middle of.
     pub(super) mode: Mode,
 }
@@ -43,7 +45,8 @@ const MAX_REQUEST: usize = 1 << 30;
 impl Session {
     /// A client that has just connected.
     pub fn new(pool: &config::Pool) -> Self {
-        Self { authenticated: pool.redis_auth.is_none(), name: None, mode: Mode::Normal }
+        let target = Target { db: pool.redis_db, protocol: Protocol::Resp2 };
+        Self { authenticated: pool.redis_auth.is_none(), name: None, target, mode: Mode::Normal }
     }
 
     /// Bounds of its requests.
@@ -92,9 +95,10 @@ impl Session {
         let Incoming { call, payload, client, recipient } = incoming;
         let pool = client.pool();
         let args = call.args;
+        let route = Route { client: client.id(), target: self.target };
         let sent = match plan {
-            Plan::One(server) => pool.send_one(server, args, payload, recipient, client.id()),
-            Plan::Split { parts, fold } => pool.send_parts(call, &parts, fold, recipient, client.id()),
+            Plan::One(server) => pool.send_one(server, args, payload, recipient, route),
+            Plan::Split { parts, fold } => pool.send_parts(call, &parts, fold, recipient, route),
             Plan::Refuse(refusal) => {
                 return refuse(refusal.reply(call, &pool.config().name), pool, recipient);
             }
@@ -121,6 +125,10 @@ impl Session {
         let pool = client.pool();
         let config = pool.config();
         let args = call.args;
+        if changes_target(local) && recipient.outbox().pending() > 0 {
+            return Verdict::Fenced;
+        }
+        let protocol = self.target.protocol;
         let mut verdict = Verdict::Done;
         let mut reply = Vec::new();
         let result = match local {
@@ -136,10 +144,10 @@ impl Session {
             }
             Local::Ping => local::ping(args, config, &mut reply),
             Local::Echo => local::bulk(args.get(1).unwrap_or_default(), &mut reply),
-            Local::Select => local::select(args, config, &mut reply),
-            Local::ConfigGet => local::config_get(args, &mut reply),
+            Local::Select => local::select(args, config, self, &mut reply),
+            Local::ConfigGet => local::config_get(args, protocol, &mut reply),
             Local::Client(query) => local::client(query, args, self, client.id(), &mut reply),
-            Local::Command(query) => local::command(query, args, pool.table, &mut reply),
+            Local::Command(query) => local::command(query, args, pool.table, protocol, &mut reply),
             Local::Help => local::help(pool.table, call.ix, &mut reply),
         };
         if let Err(error) = result {
@@ -147,6 +155,14 @@ impl Session {
         }
         Outbox::answer(recipient, |out| out.extend_from_slice(&reply));
         verdict
+    }
+
+    /// Whether its calls may go on over connections for `target`, which is then returned: not while keys are watched on one of before.
+    pub(super) fn may_change_target(&self, target: Target) -> Result<Target, ErrorReply> {
+        if target != self.target && !matches!(self.mode, Mode::Normal) {
+            return Err(ErrorReply::not_while_watching());
+        }
+        Ok(target)
     }
 
     /// AUTH with one argument has twemproxy's texts, with two Redis's.
@@ -189,6 +205,11 @@ fn is_http(name: &[u8]) -> bool {
 /// What a client may ask for before it has given the password.
 fn is_open_to_all(plan: &Plan) -> bool {
     matches!(plan, Plan::Local(Local::Auth | Local::Hello | Local::Quit | Local::Reset))
+}
+
+/// Whether the client's traffic may move to other server connections by it: all that it has sent must be answered before.
+fn changes_target(local: Local) -> bool {
+    matches!(local, Local::Select | Local::Hello | Local::Reset)
 }
 
 pub(super) fn refuse(error: ErrorReply, pool: &Pool, recipient: &Rc<dyn Recipient>) -> Verdict {

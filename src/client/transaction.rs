@@ -8,17 +8,18 @@ use bytes::Bytes;
 use super::incoming::Incoming;
 use super::mode::Mode;
 use super::session::{Session, Verdict, refuse};
-use crate::backend::{Lease, Request};
+use crate::backend::{Lease, Request, Target};
 use crate::command::{CallError, Handling, Local, Pin, Transaction};
-use crate::dispatch::Pool;
+use crate::dispatch::{Pool, Route};
 use crate::exchange::{Outbox, Outcome, Recipient, Reply, Settle, Ticket};
 use crate::resp::{ErrorReply, encode};
 use crate::router::Plan;
 use crate::topology::ServerIx;
 
 /// A transaction that is being put together.
-#[derive(Default)]
 pub(super) struct Multi {
+    /// The database and protocol of the client.
+    target: Target,
     /// Taken when the first key says from which server.
     lease: Option<Lease>,
     /// Commands without a key, until a key says where they go; for their client they are queued.
@@ -41,7 +42,7 @@ impl Session {
         recipient: &Rc<dyn Recipient>,
     ) -> Verdict {
         match step {
-            Transaction::Multi => self.mode = Mode::Multi(Box::default()),
+            Transaction::Multi => self.mode = Mode::Multi(Box::new(Multi::new(self.target))),
             Transaction::Unwatch => {}
             Transaction::Exec => return refuse(ErrorReply::without_multi("EXEC"), pool, recipient),
             Transaction::Discard => return refuse(ErrorReply::without_multi("DISCARD"), pool, recipient),
@@ -52,10 +53,10 @@ impl Session {
 
     /// A call that needs a connection of its own.
     pub(super) fn pin(&mut self, server: ServerIx, pin: Pin, incoming: Incoming<'_>) -> Verdict {
-        if !incoming.is_through(server) {
+        if !incoming.is_through(server, self.target) {
             return Verdict::Fenced;
         }
-        let lease = match incoming.pool().lease(server) {
+        let lease = match incoming.pool().lease(server, self.target) {
             Ok(lease) => lease,
             Err(spent) => return incoming.refuse(spent.reply()),
         };
@@ -111,12 +112,13 @@ impl Session {
         match plan {
             Plan::Transaction(Transaction::Multi) if is_lost => {
                 let spoiled = Some(ErrorReply::exec_abort_lost(lease.server()));
-                self.mode = Mode::Multi(Box::new(Multi { spoiled, ..Multi::default() }));
+                self.mode = Mode::Multi(Box::new(Multi { spoiled, ..Multi::new(self.target) }));
                 incoming.answer("OK")
             }
             Plan::Transaction(Transaction::Multi) => {
                 incoming.pass(lease);
-                self.mode.turn(|lease| Mode::Multi(Box::new(Multi::on(lease))));
+                let multi = Multi::new(self.target);
+                self.mode.turn(|lease| Mode::Multi(Box::new(Multi { lease: Some(lease), ..multi })));
                 Verdict::Done
             }
             Plan::Transaction(Transaction::Unwatch) if is_lost => {
@@ -134,7 +136,7 @@ impl Session {
                 incoming.refuse(ErrorReply::cross_server_watching(lease.server()))
             }
             Plan::Pin { server, .. } | Plan::One(server) if is_here(server) && !is_lost => {
-                if !incoming.is_through(server) {
+                if !incoming.is_through(server, self.target) {
                     return Verdict::Fenced;
                 }
                 if let Plan::Pin { pin: Pin::Block(at), .. } = plan {
@@ -248,8 +250,9 @@ impl Session {
 
 impl Incoming<'_> {
     /// Whether the traffic of its client for `server` may move to a lease.
-    fn is_through(&self, server: ServerIx) -> bool {
-        self.pool().is_through(server, self.recipient, self.client.id()).is_ok()
+    fn is_through(&self, server: ServerIx, target: Target) -> bool {
+        let route = Route { client: self.client.id(), target };
+        self.pool().is_through(server, self.recipient, route).is_ok()
     }
 }
 
@@ -268,9 +271,9 @@ impl Mode {
 // === impl Multi ===
 
 impl Multi {
-    /// MULTI has been sent there.
-    fn on(lease: Lease) -> Self {
-        Self { lease: Some(lease), ..Self::default() }
+    /// Nothing is queued yet.
+    fn new(target: Target) -> Self {
+        Self { target, lease: None, held: Vec::new(), spoiled: None }
     }
 
     /// EXEC is going to fail; the first reason counts.
@@ -305,7 +308,7 @@ impl Multi {
                 }
             },
         }
-        if !incoming.is_through(server) {
+        if !incoming.is_through(server, self.target) {
             return Verdict::Fenced;
         }
         self.pass(incoming)
@@ -337,10 +340,10 @@ impl Multi {
 
     /// Takes a connection to `server` and sends what was held. False: the client's requests on the shared connection come first.
     fn begin(&mut self, server: ServerIx, incoming: &Incoming<'_>) -> Result<bool, ErrorReply> {
-        if !incoming.is_through(server) {
+        if !incoming.is_through(server, self.target) {
             return Ok(false);
         }
-        let lease = incoming.pool().lease(server).map_err(|spent| spent.reply())?;
+        let lease = incoming.pool().lease(server, self.target).map_err(|spent| spent.reply())?;
         let unheard = Rc::new(Unheard(Rc::clone(incoming.recipient)));
         Incoming::send(&lease, b"MULTI", Ticket::part(unheard.clone(), 0));
         for held in self.held.drain(..) {

@@ -36,6 +36,8 @@ pub struct Pool {
     pub redis_auth: Option<Secret>,
     /// `redis_db`: SELECTed on every server connection when not 0.
     pub redis_db: u32,
+    /// `databases`: clients may SELECT 0 to one less. Default 16.
+    pub databases: NonZeroU32,
     /// `preconnect`: connect to all servers at start.
     pub preconnect: bool,
     /// `auto_eject_hosts`.

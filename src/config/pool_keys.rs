@@ -39,6 +39,7 @@ impl Draft {
             reuseport: false,
             redis_auth: None,
             redis_db: 0,
+            databases: NonZeroU32::MIN,
             preconnect: false,
             auto_eject_hosts: false,
             server_connections: NonZeroU32::MIN,
@@ -175,7 +176,7 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         origin: Origin::Twemproxy,
         absent: Absent::Value("0"),
         field: Field::Number(0..=INT_MAX, |draft, n| draft.pool.redis_db = n),
-        meaning: "The database that is selected on every server connection.",
+        meaning: "The database of clients that have not selected another.",
     },
     Key {
         name: "preconnect",
@@ -278,6 +279,16 @@ pub(super) static KEYS: &[Key<Draft>] = &[
             draft.pool.connect_timeout = v;
         }),
         meaning: "How long connecting to a server may take.",
+    },
+    Key {
+        name: "databases",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("16"),
+        field: Field::Number(1..=1024, |draft, n| {
+            draft.pool.databases = NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        }),
+        meaning: "How many databases clients may SELECT, from 0 on; `redis_db` is always one of them. Connections for another than \
+                  `redis_db` are opened when a client first uses it.",
     },
     Key {
         name: "max_leases",

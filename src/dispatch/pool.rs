@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::gather::Gather;
-use crate::backend::{Fenced, Lane, Lease, LeasesSpent, Request, Server};
+use crate::backend::{Fenced, Lane, Lease, LeasesSpent, Request, Server, Target};
 use crate::command::{Call, CommandTable, Handling};
 use crate::config::{self, Config};
 use crate::exchange::{Recipient, Ticket, Turn};
@@ -30,6 +30,15 @@ pub struct Pool {
     topology: RefCell<Arc<Topology>>,
     /// By `ServerIx`.
     servers: Vec<Server>,
+}
+
+/// Which of a server's connections a client uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The client's number.
+    pub client: u64,
+    /// Its database and protocol.
+    pub target: Target,
 }
 
 /// The bytes of a request as its client's connection has them.
@@ -108,9 +117,9 @@ impl Pool {
         args: Args<'_>,
         payload: Payload,
         client: &Rc<dyn Recipient>,
-        number: u64,
+        route: Route,
     ) -> Result<(), Fenced> {
-        let lane = self.lane(server, number);
+        let lane = self.lane(server, route);
         lane.admits(client)?;
         let ticket = Ticket::client(Rc::clone(client), client.outbox().admit());
         lane.send(payload.request(args), ticket);
@@ -124,9 +133,9 @@ impl Pool {
         parts: &[Part],
         fold: Fold,
         client: &Rc<dyn Recipient>,
-        number: u64,
+        route: Route,
     ) -> Result<(), Fenced> {
-        parts.iter().try_for_each(|part| self.lane(part.server, number).admits(client))?;
+        parts.iter().try_for_each(|part| self.lane(part.server, route).admits(client))?;
         let per_key = match call.handling() {
             Handling::Split(kind) => kind.arguments_per_key(),
             _ => 1,
@@ -136,7 +145,7 @@ impl Pool {
         for (i, part) in parts.iter().enumerate() {
             let encode = |out: &mut Vec<u8>| part.encode(call.args, per_key, out);
             let ticket = Ticket::part(gather.clone(), i as u32);
-            self.lane(part.server, number).send(Request::Encoded(&encode), ticket);
+            self.lane(part.server, route).send(Request::Encoded(&encode), ticket);
         }
         self.stats.fragments.add(parts.len() as u64);
         Ok(())
@@ -148,17 +157,17 @@ impl Pool {
         &self,
         server: ServerIx,
         client: &Rc<dyn Recipient>,
-        number: u64,
+        route: Route,
     ) -> Result<(), Fenced> {
         match client.outbox().pending() {
             0 => Ok(()),
-            _ => self.lane(server, number).is_through(client),
+            _ => self.lane(server, route).is_through(client),
         }
     }
 
     /// A connection to `server` for one client alone.
-    pub fn lease(&self, server: ServerIx) -> Result<Lease, LeasesSpent> {
-        self.servers[server.index()].lease()
+    pub fn lease(&self, server: ServerIx, target: Target) -> Result<Lease, LeasesSpent> {
+        self.servers[server.index()].lease(target)
     }
 
     /// Whether `lease` is a connection to `server`.
@@ -172,7 +181,7 @@ impl Pool {
     }
 
     #[inline]
-    fn lane(&self, server: ServerIx, number: u64) -> &Rc<Lane> {
-        self.servers[server.index()].lane(number)
+    fn lane(&self, server: ServerIx, route: Route) -> &Rc<Lane> {
+        self.servers[server.index()].lane(route.target, route.client)
     }
 }

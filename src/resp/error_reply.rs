@@ -163,9 +163,9 @@ impl ErrorReply {
         Self::text("ERR value is not an integer or out of range")
     }
 
-    /// SELECT of another database than the pool's.
-    pub fn db_out_of_range(db: u32) -> Self {
-        Self::text(format!("ERR DB index is out of range: this pool has only database {db}"))
+    /// SELECT of a database past the last one; Redis's text.
+    pub fn db_out_of_range() -> Self {
+        Self::text("ERR DB index is out of range")
     }
 
     /// CLIENT SETNAME with a name that would break lists of clients; Redis's text.

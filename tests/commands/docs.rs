@@ -83,6 +83,11 @@ transaction, or the watch: the next `EXEC` says `-EXECABORT Transaction discarde
 What concerns the client's connection and not the data (`SELECT`, `AUTH`, `HELLO`, `CLIENT …`, `CONFIG …`) can't be queued: it is
 answered by Redis's `-ERR Command not allowed inside a transaction`.
 
+## Databases and protocols
+
+`SELECT` and `HELLO` change the client that sends them and nobody else: its requests then go over server connections for that database
+and protocol, which are opened when they are first needed. `HELLO 3` needs servers that speak RESP3 (Redis 6).
+
 ## Blocking commands
 
 `BLPOP` and its like, and `XREAD` and `XREADGROUP` with `BLOCK`, wait on a connection that the client has for itself, so nobody
@@ -230,7 +235,7 @@ fn note(row: &Row) -> String {
         }
         "pfmerge" => "without sources: the destination alone",
         "ping" => "if the pool says `ping: reply`; else refused as an unknown command",
-        "select" => "only the database that the pool uses",
+        "select" => "the databases below the pool's `databases`",
         "config|get" => "the parameters that tools ask for",
         "evalsha" | "evalsha_ro" => "a script is known to the servers where `EVAL` has run it",
         "time" => "the clock of that server",
