@@ -121,7 +121,7 @@ pub(super) fn command(
             for name in args.iter_from(2) {
                 match table.command_named(name) {
                     Some(ix) => info(table, ix, protocol, out),
-                    None => protocol.null_array(out),
+                    None => protocol.null(out),
                 }
             }
         }

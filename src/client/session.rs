@@ -77,7 +77,7 @@ impl Session {
                 return Verdict::Close(Closed::Http);
             }
             Err(_) if !self.authenticated => return refuse(ErrorReply::no_auth(), pool, recipient),
-            Err(error) => return refuse(self.not_queued(&error), pool, recipient),
+            Err(error) => return self.not_queued(&error, pool, recipient),
         };
         let plan = pool.plan(&call);
         if !self.authenticated && !is_open_to_all(&plan) {

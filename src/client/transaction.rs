@@ -87,20 +87,26 @@ impl Session {
         }
     }
 
-    /// The answer to what is no call; inside MULTI it spoils the transaction.
-    pub(super) fn not_queued(&mut self, error: &CallError<'_>) -> ErrorReply {
+    /// Answers what is no call; inside MULTI it spoils the transaction, and an EXEC with arguments ends it.
+    pub(super) fn not_queued(
+        &mut self,
+        error: &CallError<'_>,
+        pool: &Pool,
+        recipient: &Rc<dyn Recipient>,
+    ) -> Verdict {
         let reply = error.reply();
-        let Mode::Multi(multi) = &mut self.mode else { return reply };
-        multi.spoil(ErrorReply::exec_abort);
+        let Mode::Multi(multi) = &mut self.mode else { return refuse(reply, pool, recipient) };
         match error {
-            // Redis ends the transaction with an EXEC that has arguments. The connection can't be told so: it is closed.
             CallError::WrongArity(row)
                 if row.usual_handling() == Handling::Transaction(Transaction::Exec) =>
             {
-                self.mode.leave();
-                ErrorReply::exec_abort_because(&reply)
+                let instead = ErrorReply::exec_abort_because(&reply);
+                self.end_transaction(b"DISCARD", Some(instead), pool, recipient)
             }
-            _ => reply,
+            _ => {
+                multi.spoil(ErrorReply::exec_abort);
+                refuse(reply, pool, recipient)
+            }
         }
     }
 
@@ -126,7 +132,7 @@ impl Session {
                 incoming.answer("OK")
             }
             Plan::Transaction(Transaction::Unwatch) => {
-                let farewell = Farewell::send(lease, b"UNWATCH", &incoming, None);
+                let farewell = Farewell::send(lease, b"UNWATCH", incoming.recipient, None);
                 self.mode.turn(|lease| Mode::Leaving(lease, farewell));
                 Verdict::Held
             }
@@ -196,7 +202,7 @@ impl Session {
         let Mode::Multi(multi) = &mut self.mode else { return Verdict::Done };
         multi.look_for_loss();
         if let Some(why) = multi.spoiled.take() {
-            return self.end_transaction(b"DISCARD", Some(why), incoming);
+            return self.end_transaction(b"DISCARD", Some(why), incoming.pool(), incoming.recipient);
         }
         if multi.lease.is_none() && multi.held.is_empty() {
             self.mode.leave();
@@ -217,11 +223,11 @@ impl Session {
                 }
             }
         }
-        self.end_transaction(b"EXEC", None, incoming)
+        self.end_transaction(b"EXEC", None, incoming.pool(), incoming.recipient)
     }
 
     fn discard(&mut self, incoming: Incoming<'_>) -> Verdict {
-        self.end_transaction(b"DISCARD", None, incoming)
+        self.end_transaction(b"DISCARD", None, incoming.pool(), incoming.recipient)
     }
 
     /// Sends `name`, if there is anybody to send it to; the client gets `instead`, or else what the server says.
@@ -229,19 +235,23 @@ impl Session {
         &mut self,
         name: &'static [u8],
         instead: Option<ErrorReply>,
-        incoming: Incoming<'_>,
+        pool: &Pool,
+        recipient: &Rc<dyn Recipient>,
     ) -> Verdict {
         let Mode::Multi(multi) = std::mem::replace(&mut self.mode, Mode::Normal) else {
             return Verdict::Done;
         };
         match (multi.lease.filter(|lease| lease.lost().is_none()), instead) {
             (Some(lease), instead) => {
-                let farewell = Farewell::send(&lease, name, &incoming, instead);
+                let farewell = Farewell::send(&lease, name, recipient, instead);
                 self.mode = Mode::Leaving(lease, farewell);
                 Verdict::Held
             }
-            (None, Some(instead)) => incoming.refuse(instead),
-            (None, None) => incoming.answer("OK"),
+            (None, Some(instead)) => refuse(instead, pool, recipient),
+            (None, None) => {
+                Outbox::answer(recipient, |out| encode::simple(out, "OK"));
+                Verdict::Done
+            }
         }
     }
 }
@@ -375,10 +385,10 @@ pub(super) struct Farewell {
 }
 
 impl Farewell {
-    fn send(lease: &Lease, name: &[u8], incoming: &Incoming<'_>, instead: Option<ErrorReply>) -> Rc<Self> {
+    fn send(lease: &Lease, name: &[u8], client: &Rc<dyn Recipient>, instead: Option<ErrorReply>) -> Rc<Self> {
         let this = Rc::new(Self {
-            client: Rc::clone(incoming.recipient),
-            whole: Cell::new(Some(incoming.ticket())),
+            client: Rc::clone(client),
+            whole: Cell::new(Some(Ticket::client(Rc::clone(client), client.outbox().admit()))),
             instead: Cell::new(instead),
             clean: Cell::new(false),
         });
