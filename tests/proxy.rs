@@ -26,4 +26,5 @@ mod proxy {
     mod timeouts;
     mod transactions;
     mod unix;
+    mod wait;
 }

@@ -51,6 +51,11 @@ impl<'a> Incoming<'a> {
         lease.send_patiently(self.payload.request(self.call.args), ticket, wait);
     }
 
+    /// What is sent of it, for the second time and on.
+    pub(super) fn request(&self) -> Request<'_> {
+        Request::Borrowed(self.call.args.raw())
+    }
+
     /// Sends `name`, a command without arguments, in its stead.
     pub(super) fn send(lease: &Lease, name: &[u8], ticket: Ticket) {
         let encode = |out: &mut Vec<u8>| crate::resp::encode::request(out, [name].into_iter());

@@ -10,6 +10,7 @@ mod local;
 mod mode;
 mod session;
 mod transaction;
+mod wait;
 
 pub use conn::{ClientConn, Closed, Phase};
 pub use session::Session;

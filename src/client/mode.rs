@@ -29,6 +29,8 @@ pub(super) enum Mode {
     Watching(Lease),
     /// EXEC, DISCARD or UNWATCH is on its way.
     Leaving(Lease, Rc<Farewell>),
+    /// Several servers may wait before they answer.
+    Waiting(Vec<Lease>),
     /// The server may wait before it answers.
     Blocked {
         /// For this client alone.
@@ -44,9 +46,13 @@ impl Mode {
         if matches!(self, Self::Leaving(lease, _) | Self::Blocked { lease, .. } if lease.is_busy()) {
             return false;
         }
+        if matches!(self, Self::Waiting(leases) if leases.iter().any(Lease::is_busy)) {
+            return false;
+        }
         match std::mem::replace(self, Self::Normal) {
             Self::Leaving(lease, farewell) if farewell.was_clean() => lease.release(),
             Self::Leaving(..) => {}
+            Self::Waiting(leases) => leases.into_iter().for_each(Lease::release),
             Self::Blocked { lease, watching: true } => *self = Self::Watching(lease),
             Self::Blocked { lease, watching: false } => lease.release(),
             other => *self = other,
@@ -54,9 +60,9 @@ impl Mode {
         true
     }
 
-    /// Whether its server may be waiting.
+    /// Whether its server may be waiting, or several may.
     pub(super) fn is_blocked(&self) -> bool {
-        matches!(self, Self::Blocked { .. })
+        matches!(self, Self::Blocked { .. } | Self::Waiting(_))
     }
 
     /// Closes the connection on which the server waits, so that the client gets an error.

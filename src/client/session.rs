@@ -5,9 +5,10 @@ use std::rc::Rc;
 use super::conn::{ClientConn, Closed};
 use super::incoming::Incoming;
 use super::mode::Mode;
+use super::wait::Written;
 use super::{hello, local};
 use crate::backend::{Fenced, Target};
-use crate::command::{Call, CallError, Local};
+use crate::command::{Call, CallError, Flags, Local, TimeoutAt};
 use crate::config;
 use crate::dispatch::{Payload, Pool, Route};
 use crate::exchange::{Outbox, Recipient};
@@ -22,6 +23,8 @@ pub struct Session {
     pub(super) name: Option<Box<[u8]>>,
     /// Its database (SELECT) and protocol (HELLO).
     pub(super) target: Target,
+    /// Where it wrote: for WAIT.
+    pub(super) written: Written,
     /// What it is in the middle of.
     pub(super) mode: Mode,
 }
@@ -46,7 +49,13 @@ impl Session {
     /// A client that has just connected.
     pub fn new(pool: &config::Pool) -> Self {
         let target = Target { db: pool.redis_db, protocol: Protocol::Resp2 };
-        Self { authenticated: pool.redis_auth.is_none(), name: None, target, mode: Mode::Normal }
+        Self {
+            authenticated: pool.redis_auth.is_none(),
+            name: None,
+            target,
+            written: Written::default(),
+            mode: Mode::Normal,
+        }
     }
 
     /// Bounds of its requests.
@@ -80,6 +89,9 @@ impl Session {
             Err(error) => return self.not_queued(&error, pool, recipient),
         };
         let plan = pool.plan(&call);
+        if !call.row.flags.contains(Flags::READONLY) {
+            self.note_write(&plan);
+        }
         if !self.authenticated && !is_open_to_all(&plan) {
             return refuse(ErrorReply::no_auth(), pool, recipient);
         }
@@ -106,11 +118,25 @@ impl Session {
             Plan::Pin { server, pin } => {
                 return self.pin(server, pin, Incoming { call, payload, client, recipient });
             }
+            Plan::Wait => {
+                let wait = call.wait(TimeoutAt::LastMillis);
+                return self.wait(wait, Incoming { call, payload, client, recipient });
+            }
             Plan::Transaction(step) => return self.begin_or_refuse(step, pool, recipient),
         };
         match sent {
             Ok(()) => Verdict::Done,
             Err(Fenced) => Verdict::Fenced,
+        }
+    }
+
+    /// Notes where something that may write goes. (A refused call may be noted, too: WAIT then asks a server more.)
+    #[inline]
+    fn note_write(&mut self, plan: &Plan) {
+        match plan {
+            Plan::One(server) | Plan::Pin { server, .. } => self.written.add(*server),
+            Plan::Split { parts, .. } => parts.iter().for_each(|part| self.written.add(part.server)),
+            _ => {}
         }
     }
 

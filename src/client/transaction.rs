@@ -83,7 +83,9 @@ impl Session {
         match &mut self.mode {
             Mode::Multi(_) => self.handle_in_multi(plan, incoming),
             Mode::Watching(_) => self.handle_watching(plan, incoming),
-            Mode::Normal | Mode::Leaving(..) | Mode::Blocked { .. } => self.carry_out(plan, incoming),
+            Mode::Normal | Mode::Leaving(..) | Mode::Waiting(_) | Mode::Blocked { .. } => {
+                self.carry_out(plan, incoming)
+            }
         }
     }
 
@@ -154,7 +156,7 @@ impl Session {
                 incoming.pass(lease);
                 Verdict::Done
             }
-            Plan::Pin { .. } => incoming.refuse(ErrorReply::not_while_watching()),
+            Plan::Wait | Plan::Pin { .. } => incoming.refuse(ErrorReply::not_while_watching()),
             // A part may be for the server of the lease, and must not overtake what was sent there.
             Plan::Split { .. } if lease.is_busy() => Verdict::Fenced,
             plan => self.carry_out(plan, incoming),
@@ -169,9 +171,9 @@ impl Session {
             Plan::Transaction(Transaction::Multi) => incoming.refuse(ErrorReply::multi_nested()),
             Plan::Pin { pin: Pin::Watch, .. } => incoming.refuse(ErrorReply::watch_inside_multi()),
             Plan::Local(Local::Quit | Local::Reset) => self.carry_out(plan, incoming),
-            Plan::Transaction(Transaction::Unwatch) | Plan::Local(Local::Echo | Local::Command(_)) => {
-                multi.queue_anywhere(incoming)
-            }
+            Plan::Wait
+            | Plan::Transaction(Transaction::Unwatch)
+            | Plan::Local(Local::Echo | Local::Command(_)) => multi.queue_anywhere(incoming),
             Plan::Local(Local::Ping) if incoming.pool().config().ping == crate::config::Ping::Reply => {
                 multi.queue_anywhere(incoming)
             }
@@ -354,7 +356,7 @@ impl Multi {
             return Ok(false);
         }
         let lease = incoming.pool().lease(server, self.target).map_err(|spent| spent.reply())?;
-        let unheard = Rc::new(Unheard(Rc::clone(incoming.recipient)));
+        let unheard = Unheard::of(incoming.recipient);
         Incoming::send(&lease, b"MULTI", Ticket::part(unheard.clone(), 0));
         for held in self.held.drain(..) {
             lease.send(Request::Borrowed(&held), Ticket::part(unheard.clone(), 0));
@@ -365,7 +367,13 @@ impl Multi {
 }
 
 /// Takes the replies to what its client has been told to be queued. What is wrong with a queued command, EXEC says.
-struct Unheard(Rc<dyn Recipient>);
+pub(super) struct Unheard(Rc<dyn Recipient>);
+
+impl Unheard {
+    pub(super) fn of(client: &Rc<dyn Recipient>) -> Rc<Self> {
+        Rc::new(Self(Rc::clone(client)))
+    }
+}
 
 impl Settle for Unheard {
     fn settle(&self, _: u32, _: Outcome<'_>) {}

@@ -54,6 +54,7 @@ pub(super) fn wait(args: Args<'_>, at: TimeoutAt) -> Option<Duration> {
     let (number, unit) = match at {
         TimeoutAt::First => (args.get(1), 1.0),
         TimeoutAt::Last => (args.get(args.len() - 1), 1.0),
+        TimeoutAt::LastMillis => (args.get(args.len() - 1), 0.001),
         TimeoutAt::Option => (stream_options(args).block.and_then(|at| args.get(at)), 0.001),
     };
     let number = number.and_then(|text| std::str::from_utf8(text).ok()?.parse::<f64>().ok()).unwrap_or(-1.0);

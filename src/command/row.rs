@@ -46,6 +46,8 @@ pub enum Handling {
     Pinned(Pin),
     /// A step of a transaction, taken on the connection that its keys choose.
     Transaction(Transaction),
+    /// WAIT, WAITAOF: asked of every server that the client wrote to. The last argument is how many milliseconds it may take.
+    Wait,
     /// Has no key: any server can answer. Always the first live one in sorted order.
     AnyServer,
     /// Answered by shardwise itself.
@@ -70,6 +72,8 @@ pub enum TimeoutAt {
     First,
     /// Seconds, in the last argument.
     Last,
+    /// Milliseconds, in the last argument.
+    LastMillis,
     /// Milliseconds, behind the option BLOCK.
     Option,
 }

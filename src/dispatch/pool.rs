@@ -180,6 +180,12 @@ impl Pool {
         self.topology.borrow().first_live()
     }
 
+    /// The servers that are live, in the pool's order.
+    pub fn live(&self) -> Vec<ServerIx> {
+        let topology = self.topology.borrow();
+        (0..).map(ServerIx).zip(topology.live()).filter_map(|(server, live)| live.then_some(server)).collect()
+    }
+
     #[inline]
     fn lane(&self, server: ServerIx, route: Route) -> &Rc<Lane> {
         self.servers[server.index()].lane(route.target, route.client)

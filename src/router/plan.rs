@@ -24,6 +24,8 @@ pub enum Plan {
         /// What for.
         pin: Pin,
     },
+    /// Ask every server that the client wrote to.
+    Wait,
     /// A step of the client's transaction: its state decides.
     Transaction(Transaction),
     /// The proxy answers.
@@ -77,6 +79,7 @@ pub fn plan(call: &Call<'_>, topology: &Topology, draw: &Draw, rules: Rules) -> 
             Plan::One(server) => Plan::Pin { server, pin },
             refused => refused,
         },
+        Handling::Wait => Plan::Wait,
         Handling::Transaction(step) => Plan::Transaction(step),
         Handling::AnyServer => any(topology),
         Handling::Local(local) => Plan::Local(local),
@@ -163,6 +166,7 @@ fn may_write(call: &Call<'_>, handling: Handling) -> bool {
         Handling::AnyServer => call.row.is_write(),
         Handling::Pinned(Pin::Watch)
         | Handling::Transaction(_)
+        | Handling::Wait
         | Handling::Local(_)
         | Handling::Unsupported(_) => false,
     }

@@ -169,6 +169,7 @@ fn handling(row: &Row) -> String {
         Handling::Split(SplitKind::AllOk) => "split: OK if all are".to_owned(),
         Handling::Split(SplitKind::Sum) => "split: sum".to_owned(),
         Handling::Pinned(_) => "keys together, own connection".to_owned(),
+        Handling::Wait => "every server that the client wrote to: the least".to_owned(),
         Handling::Transaction(_) => "transaction".to_owned(),
         Handling::AnyServer => "any server".to_owned(),
         Handling::Local(_) => "shardwise".to_owned(),
