@@ -199,7 +199,7 @@ fn command_tells_of_what_is_supported() {
     assert!(count > 150, "{count}");
     assert_eq!(ours.call(["COMMAND"]).items().len() as i64, count);
     assert_eq!(ours.call(["COMMAND", "INFO"]).items().len() as i64, count);
-    let info = ours.call(["COMMAND", "INFO", "multi", "get", "nosuch"]);
+    let info = ours.call(["COMMAND", "INFO", "monitor", "get", "nosuch"]);
     assert_eq!((&info.items()[0], &info.items()[2]), (&Value::Nil, &Value::Nil));
     assert_eq!(ours.call(["COMMAND", "DOCS", "get"]), Value::array([]));
     let list = ours.call(["COMMAND", "LIST", "FILTERBY", "PATTERN", "m*et*"]);
