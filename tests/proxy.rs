@@ -19,11 +19,13 @@ mod proxy {
     mod placement;
     mod protocol;
     mod read_only;
+    mod reload;
     mod resp3;
     mod split;
     mod stats_port;
     mod support_selftest;
     mod timeouts;
+    mod traffic;
     mod transactions;
     mod unix;
     mod wait;

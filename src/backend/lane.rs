@@ -19,8 +19,8 @@ use crate::exchange::{Cause, Outcome, Recipient, Ticket};
 pub struct Lane {
     shared: Rc<Shared>,
     link: RefCell<Link>,
-    /// Connections that are late with a reply: they take no new requests, and deliver what is due.
-    retiring: RefCell<Vec<Rc<Conn>>>,
+    /// What takes no new requests any more, and delivers what is due.
+    retiring: RefCell<Vec<Retiring>>,
     /// Clients (their addresses) that are known to have nothing outstanding on any of those: since they take no new
     /// requests, that stays so, and a FIFO is searched at most once for each.
     passed: RefCell<HashSet<usize>>,
@@ -29,6 +29,14 @@ pub struct Lane {
     started: Cell<bool>,
     target: Target,
     number: u64,
+}
+
+/// A place of older requests to the same server.
+enum Retiring {
+    /// A connection of this lane that is late with a reply.
+    Late(Rc<Conn>),
+    /// A lane to the same server as it was configured before.
+    Former(Rc<Lane>),
 }
 
 enum Link {
@@ -80,7 +88,7 @@ impl Lane {
         if self.passed.borrow().contains(&address) {
             return Ok(());
         }
-        if retiring.iter().any(|conn| conn.awaits(client)) {
+        if retiring.iter().any(|one| one.awaits(client)) {
             return Err(Fenced);
         }
         self.passed.borrow_mut().insert(address);
@@ -89,12 +97,7 @@ impl Lane {
 
     /// Whether all that `client` has sent to this lane has its outcome, so that what it sends next may take another connection.
     pub fn is_through(&self, client: &Rc<dyn Recipient>) -> Result<(), Fenced> {
-        let awaited = match &*self.link.borrow() {
-            Link::Up(conn) => conn.awaits(client),
-            Link::Connecting(pipe) => pipe.awaits(|ticket| ticket.is_for(client)),
-            Link::Idle | Link::Down(_) | Link::Closed => false,
-        };
-        if awaited { Err(Fenced) } else { self.admits(client) }
+        if self.awaits(client) { Err(Fenced) } else { Ok(()) }
     }
 
     /// Sends a request, at the end of this turn or when the connection is there. Settles the ticket at once if
@@ -142,10 +145,52 @@ impl Lane {
             Link::Up(conn) => conn.abort(Cause::Shutdown),
             Link::Idle | Link::Down(_) | Link::Closed => {}
         }
-        for conn in self.retiring.take() {
-            conn.abort(Cause::Shutdown);
+        for one in self.retiring.take() {
+            if let Retiring::Late(conn) = one {
+                conn.abort(Cause::Shutdown);
+            }
         }
         self.wake.notify_one();
+    }
+
+    /// Clients with requests outstanding on `former` wait for those: what they send here could overtake them.
+    pub(super) fn stand_behind(&self, former: &Rc<Self>) {
+        self.retiring.borrow_mut().push(Retiring::Former(Rc::clone(former)));
+        self.passed.borrow_mut().clear();
+    }
+
+    /// Nobody waits for those lanes any more that have nothing outstanding.
+    pub(super) fn forget_former(&self) {
+        self.retiring.borrow_mut().retain(|one| match one {
+            Retiring::Late(_) => true,
+            Retiring::Former(lane) => !lane.is_idle(),
+        });
+        if self.retiring.borrow().is_empty() {
+            self.passed.take();
+        }
+    }
+
+    /// Whether nothing is outstanding that somebody waits for.
+    pub(super) fn is_idle(&self) -> bool {
+        let idle = match &*self.link.borrow() {
+            Link::Idle | Link::Down(_) | Link::Closed => true,
+            Link::Connecting(pipe) => pipe.oldest().is_none(),
+            Link::Up(conn) => conn.is_drained(),
+        };
+        idle && self.retiring.borrow().iter().all(|one| match one {
+            Retiring::Late(conn) => conn.is_drained(),
+            Retiring::Former(lane) => lane.is_idle(),
+        })
+    }
+
+    /// Whether a reply for `client` is awaited here.
+    fn awaits(&self, client: &Rc<dyn Recipient>) -> bool {
+        let here = match &*self.link.borrow() {
+            Link::Idle | Link::Down(_) | Link::Closed => false,
+            Link::Connecting(pipe) => pipe.awaits(|ticket| ticket.is_for(client)),
+            Link::Up(conn) => conn.awaits(client),
+        };
+        here || self.retiring.borrow().iter().any(|one| one.awaits(client))
     }
 
     fn start(self: &Rc<Self>) {
@@ -225,13 +270,13 @@ impl Lane {
         if conn.is_drained() {
             return conn.abort(Cause::ResponseTimeout);
         }
-        self.retiring.borrow_mut().push(Rc::clone(&conn));
+        self.retiring.borrow_mut().push(Retiring::Late(Rc::clone(&conn)));
         self.passed.borrow_mut().clear();
         let lane = Rc::clone(self);
         tokio::task::spawn_local(async move {
             conn.deliver_rest().await;
             let mut retiring = lane.retiring.borrow_mut();
-            retiring.retain(|other| !Rc::ptr_eq(other, &conn));
+            retiring.retain(|one| !matches!(one, Retiring::Late(other) if Rc::ptr_eq(other, &conn)));
             if retiring.is_empty() {
                 lane.passed.take();
             }
@@ -295,5 +340,16 @@ impl Lane {
 
     fn is_closed(&self) -> bool {
         matches!(*self.link.borrow(), Link::Closed)
+    }
+}
+
+// === impl Retiring ===
+
+impl Retiring {
+    fn awaits(&self, client: &Rc<dyn Recipient>) -> bool {
+        match self {
+            Self::Late(conn) => conn.awaits(client),
+            Self::Former(lane) => lane.awaits(client),
+        }
     }
 }

@@ -32,10 +32,10 @@ pub struct Lease {
 }
 
 /// How many leases of one server there are in the whole process. Touched when one is taken and when it ends.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LeaseLimit {
     taken: AtomicU32,
-    most: u32,
+    most: AtomicU32,
 }
 
 /// As many clients as `max_leases` allows have a connection to this server for themselves.
@@ -171,11 +171,16 @@ impl Drop for Lease {
 impl LeaseLimit {
     /// None taken, `most` at most.
     pub fn new(most: u32) -> Self {
-        Self { taken: AtomicU32::new(0), most }
+        Self { taken: AtomicU32::new(0), most: AtomicU32::new(most) }
+    }
+
+    /// Another limit from now on.
+    pub fn set_most(&self, most: u32) {
+        self.most.store(most, Ordering::Relaxed);
     }
 
     fn enter(&self) -> bool {
-        let room = self.taken.fetch_add(1, Ordering::Relaxed) < self.most;
+        let room = self.taken.fetch_add(1, Ordering::Relaxed) < self.most.load(Ordering::Relaxed);
         if !room {
             self.leave();
         }

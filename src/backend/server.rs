@@ -1,6 +1,6 @@
 //! One server of a pool, as one worker sees it.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +83,8 @@ pub(super) struct Shared {
     pub(super) turn: Rc<Turn>,
     /// Tells control that the failure limit was reached.
     pub(super) alarm: Box<dyn Fn()>,
+    /// It takes no new requests: what happens to it now says nothing about a server of the present configuration.
+    retired: Cell<bool>,
 }
 
 impl Server {
@@ -97,7 +99,10 @@ impl Server {
     ) -> Self {
         let label = Rc::from(settings.label.as_str());
         let home = settings.home();
-        let shared = Rc::new(Shared { settings, label, stats, turn, alarm });
+        // The cells may be those of the same server as it was configured before.
+        stats.failed_attempts.set(0);
+        stats.failing_since.set(0);
+        let shared = Rc::new(Shared { settings, label, stats, turn, alarm, retired: Cell::new(false) });
         let lanes = Lanes::new(home, &shared);
         Self { lanes, leases: Leases::new(Rc::clone(&shared), leases), shared }
     }
@@ -132,10 +137,35 @@ impl Server {
         &self.shared.settings
     }
 
+    /// Takes the place of `former`, the same server as it was configured before: a client's requests wait until its
+    /// earlier ones have ended there.
+    pub fn succeed(&self, former: &Self) {
+        for former in former.lanes.iter() {
+            for lane in &self.lanes.of(former.target, &self.shared).lanes {
+                former.lanes.iter().for_each(|former| lane.stand_behind(former));
+            }
+        }
+    }
+
+    /// Forgets those it took the place of, as far as nothing is outstanding there.
+    pub fn forget_former(&self) {
+        self.lanes.iter().flat_map(|lanes| &lanes.lanes).for_each(|lane| lane.forget_former());
+    }
+
+    /// It gets no new requests from now on, and its failures count no more. [`Server::is_idle`] tells when to close it.
+    pub fn retire(&self) {
+        self.shared.retired.set(true);
+    }
+
+    /// Whether nothing is outstanding that somebody waits for.
+    pub fn is_idle(&self) -> bool {
+        self.lanes.iter().flat_map(|lanes| &lanes.lanes).all(|lane| lane.is_idle())
+    }
+
     /// Closes every connection but those that clients have for themselves; what is awaited fails.
     pub fn close(&self) {
         self.leases.close();
-        self.lanes.close();
+        self.lanes.iter().flat_map(|lanes| &lanes.lanes).for_each(|lane| lane.close());
     }
 }
 
@@ -167,12 +197,9 @@ impl Lanes {
         lanes
     }
 
-    fn close(&self) {
-        let mut all = Some(self);
-        while let Some(lanes) = all {
-            lanes.lanes.iter().for_each(|lane| lane.close());
-            all = lanes.next.get().map(Box::as_ref);
-        }
+    /// Those of every target.
+    fn iter(&self) -> impl Iterator<Item = &Lanes> {
+        std::iter::successors(Some(self), |lanes| lanes.next.get().map(Box::as_ref))
     }
 }
 
@@ -184,6 +211,9 @@ impl Shared {
     /// One more failure in a row: an attempt to connect, a lost connection, a reply that was late.
     pub(super) fn failed(&self) {
         let stats = &self.stats;
+        if self.retired.get() {
+            return;
+        }
         if stats.failed_attempts.value() == 0 {
             stats.failing_since.set(unix_micros());
         }

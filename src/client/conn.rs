@@ -109,7 +109,7 @@ impl ClientConn {
     pub fn new(stream: Stream, id: u64, pool: Rc<Pool>) -> Rc<Self> {
         pool.stats.client_connections.add(1);
         pool.stats.client_total.add(1);
-        let session = Session::new(pool.config());
+        let session = Session::new(&pool.config());
         Rc::new(Self {
             outbox: Outbox::new(Rc::clone(&pool.turn)),
             pool,
@@ -343,7 +343,7 @@ impl ClientConn {
     fn receive(self: &Rc<Self>, mut input: Input, mut buffer: BytesMut, recipient: &Rc<dyn Recipient>) {
         let config = self.pool.config();
         let mut session = self.session.borrow_mut();
-        let mut limits = session.limits(config);
+        let mut limits = session.limits(&config);
         if input.spans.capacity() == 0 {
             input.spans = self.pool.turn.buffers.take_spans();
         }
@@ -386,7 +386,7 @@ impl ClientConn {
             match verdict {
                 Verdict::Done => {
                     at += len;
-                    limits = session.limits(config);
+                    limits = session.limits(&config);
                 }
                 Verdict::Fenced => {
                     self.hold.set(Some(Hold::Fence));

@@ -85,14 +85,14 @@ impl Session {
                 tracing::warn!(client = client.id(), "a client speaks HTTP: some web page attacks; closed");
                 return Verdict::Close(Closed::Http);
             }
-            Err(_) if !self.authenticated => return refuse(ErrorReply::no_auth(), pool, recipient),
+            Err(_) if !self.may_pass(pool) => return refuse(ErrorReply::no_auth(), pool, recipient),
             Err(error) => return self.not_queued(&error, pool, recipient),
         };
         let plan = pool.plan(&call);
         if !call.row.flags.contains(Flags::READONLY) {
             self.note_write(&plan);
         }
-        if !self.authenticated && !is_open_to_all(&plan) {
+        if !self.may_pass(pool) && !is_open_to_all(&plan) {
             return refuse(ErrorReply::no_auth(), pool, recipient);
         }
         if !matches!(self.mode, Mode::Normal) {
@@ -140,6 +140,15 @@ impl Session {
         }
     }
 
+    /// Whether it has given the password, or there is none any more since a reload.
+    #[inline]
+    fn may_pass(&mut self, pool: &Pool) -> bool {
+        if !self.authenticated {
+            self.authenticated = pool.config().redis_auth.is_none();
+        }
+        self.authenticated
+    }
+
     /// Answers without any server.
     pub(super) fn answer(
         &mut self,
@@ -149,7 +158,7 @@ impl Session {
         recipient: &Rc<dyn Recipient>,
     ) -> Verdict {
         let pool = client.pool();
-        let config = pool.config();
+        let config = &*pool.config();
         let args = call.args;
         if changes_target(local) && recipient.outbox().pending() > 0 {
             return Verdict::Fenced;

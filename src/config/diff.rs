@@ -73,7 +73,12 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
 impl Change {
     /// Whether a reload can't bring it about.
     pub fn needs_restart(&self) -> bool {
-        matches!(self, Self::Process("threads" | "log_format"))
+        match self {
+            Self::Process(key) => matches!(*key, "threads" | "log_format"),
+            // The sockets of one address must all have the option from the start.
+            Self::Setting { key, .. } => *key == "reuseport",
+            _ => false,
+        }
     }
 
     /// Whether keys of a pool that stays may be looked for on another server than before.
@@ -126,7 +131,7 @@ fn process(old: &Config, new: &Config) -> Vec<Change> {
     use super::Process;
 
     let (old, new) = (&old.process, &new.process);
-    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format], left out: []);
+    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format, reload_on_hup, reload_on_change], left out: []);
     names.into_iter().map(Change::Process).collect()
 }
 

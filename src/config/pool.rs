@@ -72,6 +72,26 @@ pub struct Pool {
     pub max_leases: NonZeroU32,
 }
 
+impl Pool {
+    /// Whether `server` of this pool keeps its connections as `other` of `next`, the same pool in another
+    /// configuration: address, credentials, database and everything else that was decided when they were opened are equal.
+    pub fn connects_alike(&self, server: &Server, next: &Self, other: &Server) -> bool {
+        let decided = |pool: &Self| {
+            (
+                pool.redis_db,
+                pool.timeout,
+                pool.connect_timeout,
+                pool.server_connections,
+                pool.server_failure_limit,
+            )
+        };
+        server.name == other.name
+            && server.endpoint == other.endpoint
+            && self.redis_auth == next.redis_auth
+            && decided(self) == decided(next)
+    }
+}
+
 /// How servers share the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {

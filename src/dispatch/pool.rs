@@ -1,6 +1,6 @@
 //! A pool as one worker sees it, and the way into it.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::exchange::{Recipient, Ticket, Turn};
 use crate::resp::Args;
 use crate::router::{Fold, Part, Plan, Rules, plan};
 use crate::stats::PoolBlock;
-use crate::topology::{Draw, PoolIx, ServerIx, Topology};
+use crate::topology::{Draw, PoolId, PoolIx, ServerIx, Topology};
 
 /// One pool in one worker: who owns the keys now, and the connections to the servers.
 pub struct Pool {
@@ -24,12 +24,22 @@ pub struct Pool {
     pub stats: Arc<PoolBlock>,
     /// What commands there are.
     pub table: &'static CommandTable,
-    config: Arc<Config>,
-    ix: PoolIx,
+    id: PoolId,
     draw: Draw,
-    topology: RefCell<Arc<Topology>>,
+    now: RefCell<Now>,
+}
+
+/// What of a pool the current generation says. Borrowed for moments only, never over an await: adopting the next
+/// generation falls between two calls.
+pub struct Now {
+    /// The whole configuration.
+    pub config: Arc<Config>,
+    /// Which of its pools this is.
+    pub ix: PoolIx,
+    /// Who owns the keys.
+    pub topology: Arc<Topology>,
     /// By `ServerIx`.
-    servers: Vec<Server>,
+    pub servers: Vec<Rc<Server>>,
 }
 
 /// Which of a server's connections a client uses.
@@ -62,51 +72,52 @@ impl Payload {
 }
 
 impl Pool {
-    /// Pool `ix` of `config`, with one entry in `servers` for each of its servers.
-    pub fn new(
-        config: Arc<Config>,
-        ix: PoolIx,
-        topology: Arc<Topology>,
-        servers: Vec<Server>,
-        stats: Arc<PoolBlock>,
-        turn: Rc<Turn>,
-        draw: Draw,
-    ) -> Self {
-        let topology = RefCell::new(topology);
-        Self { turn, stats, table: CommandTable::builtin(), config, ix, draw, topology, servers }
+    /// Pool `id`, as `now` has it.
+    pub fn new(id: PoolId, now: Now, stats: Arc<PoolBlock>, turn: Rc<Turn>, draw: Draw) -> Self {
+        debug_assert_eq!(now.servers.len(), now.config.pools[now.ix.index()].servers.len());
+        Self { turn, stats, table: CommandTable::builtin(), id, draw, now: RefCell::new(now) }
     }
 
-    /// Its settings.
+    /// Its settings now. Not to be held over an await.
     #[inline]
-    pub fn config(&self) -> &config::Pool {
-        &self.config.pools[self.ix.index()]
+    pub fn config(&self) -> Ref<'_, config::Pool> {
+        Ref::map(self.now.borrow(), |now| &now.config.pools[now.ix.index()])
     }
 
-    /// Its index.
-    pub fn ix(&self) -> PoolIx {
-        self.ix
+    /// Who it is.
+    pub fn id(&self) -> PoolId {
+        self.id
     }
 
-    /// Keys have new owners from the next call on; calls in flight end where they are.
-    pub fn adopt(&self, topology: Arc<Topology>) {
-        *self.topology.borrow_mut() = topology;
+    /// What the generation before said. Keys have new owners from the next call on; calls in flight end where they are.
+    pub fn adopt(&self, now: Now) -> Now {
+        self.now.replace(now)
     }
 
-    /// Opens the connections to every server.
-    pub fn preconnect(&self) {
-        self.servers.iter().for_each(Server::preconnect);
+    /// Only the owners change, because servers went out or came back.
+    pub fn adopt_topology(&self, topology: Arc<Topology>) {
+        self.now.borrow_mut().topology = topology;
+    }
+
+    /// Its servers with their names, and the configuration that names them.
+    pub fn servers(&self) -> (Arc<Config>, PoolIx, Vec<Rc<Server>>) {
+        let now = self.now.borrow();
+        (Arc::clone(&now.config), now.ix, now.servers.clone())
     }
 
     /// Closes every server connection.
     pub fn close(&self) {
-        self.servers.iter().for_each(Server::close);
+        // What fails now must not find the pool borrowed.
+        let (.., servers) = self.servers();
+        servers.iter().for_each(|server| server.close());
     }
 
     /// What to do with a call now.
     #[inline]
     pub fn plan(&self, call: &Call<'_>) -> Plan {
-        let rules = Rules { read_only: self.config().read_only };
-        plan(call, &self.topology.borrow(), &self.draw, rules)
+        let now = self.now.borrow();
+        let rules = Rules { read_only: now.config.pools[now.ix.index()].read_only };
+        plan(call, &now.topology, &self.draw, rules)
     }
 
     /// Sends a whole call to one server; its reply will be `client`'s.
@@ -167,27 +178,31 @@ impl Pool {
 
     /// A connection to `server` for one client alone.
     pub fn lease(&self, server: ServerIx, target: Target) -> Result<Lease, LeasesSpent> {
-        self.servers[server.index()].lease(target)
+        self.now.borrow().servers[server.index()].lease(target)
     }
 
     /// Whether `lease` is a connection to `server`.
     pub fn has_leased(&self, server: ServerIx, lease: &Lease) -> bool {
-        self.servers[server.index()].has_leased(lease)
+        self.now.borrow().servers[server.index()].has_leased(lease)
     }
 
     /// Where calls without a key go.
     pub fn first_live(&self) -> Option<ServerIx> {
-        self.topology.borrow().first_live()
+        self.now.borrow().topology.first_live()
     }
 
     /// The servers that are live, in the pool's order.
     pub fn live(&self) -> Vec<ServerIx> {
-        let topology = self.topology.borrow();
-        (0..).map(ServerIx).zip(topology.live()).filter_map(|(server, live)| live.then_some(server)).collect()
+        let now = self.now.borrow();
+        (0..)
+            .map(ServerIx)
+            .zip(now.topology.live())
+            .filter_map(|(server, live)| live.then_some(server))
+            .collect()
     }
 
     #[inline]
-    fn lane(&self, server: ServerIx, route: Route) -> &Rc<Lane> {
-        self.servers[server.index()].lane(route.target, route.client)
+    fn lane(&self, server: ServerIx, route: Route) -> Ref<'_, Rc<Lane>> {
+        Ref::map(self.now.borrow(), |now| now.servers[server.index()].lane(route.target, route.client))
     }
 }

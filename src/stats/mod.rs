@@ -112,15 +112,26 @@ block! {
     }
 }
 
+block! {
+    /// What one worker counts for itself.
+    WorkerBlock {
+        clients: Gauge, "open client connections of this worker";
+        clients_total: Counter, "client connections that came to this worker, refused ones included";
+        generation: Gauge, "number of the generation that this worker works with";
+    }
+}
+
 /// The cells of one worker, for control to sum. The shape is that of the configuration: pools, and their servers.
 #[derive(Debug)]
 pub struct WorkerStats {
+    /// Its own.
+    pub own: Arc<WorkerBlock>,
     /// By `PoolIx`.
     pub pools: Vec<PoolStats>,
 }
 
 /// The cells of one pool in one worker.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PoolStats {
     /// The pool's own.
     pub pool: Arc<PoolBlock>,
@@ -135,7 +146,7 @@ impl WorkerStats {
             pool: Arc::default(),
             servers: (0..servers).map(|_| Arc::default()).collect(),
         };
-        Self { pools: servers.into_iter().map(pool).collect() }
+        Self { own: Arc::default(), pools: servers.into_iter().map(pool).collect() }
     }
 }
 

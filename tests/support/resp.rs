@@ -19,10 +19,14 @@ impl Resp {
     /// Connects over TCP.
     pub fn tcp(address: impl Into<SocketAddr>) -> Self {
         let address = address.into();
-        let stream =
-            TcpStream::connect(address).unwrap_or_else(|e| panic!("no connection to {address}: {e}"));
-        stream.set_nodelay(true).expect("an open socket");
-        Self::over(Socket::Tcp(stream))
+        Self::try_tcp(address).unwrap_or_else(|e| panic!("no connection to {address}: {e}"))
+    }
+
+    /// Connects over TCP, if somebody listens.
+    pub fn try_tcp(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        Ok(Self::over(Socket::Tcp(stream)))
     }
 
     /// Connects to a port on loopback.
