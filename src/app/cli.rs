@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+use super::bench::BenchOptions;
 use super::logging::Verbosity;
 use crate::config::Threads;
 
@@ -26,6 +27,8 @@ pub enum Request {
     Describe,
     /// Print where keys go and end.
     Explain(ExplainOptions),
+    /// Put load on targets and compare them.
+    Bench(Box<BenchOptions>),
 }
 
 /// Why there is nothing to do.
@@ -143,9 +146,11 @@ struct CommandLine {
 enum Command {
     /// Print, offline, where keys go and why
     Explain(ExplainOptions),
-
     /// Check a configuration file, and say what a reload of it would change; ends with 2 if it is wrong
     Check(CheckOptions),
+
+    /// Put the same load on several targets in turn, and compare them
+    Bench(Box<BenchOptions>),
 }
 
 /// Reads the arguments, the program's name first.
@@ -154,6 +159,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
     Ok(match line.command {
         Some(Command::Explain(options)) => Request::Explain(options),
         Some(Command::Check(options)) => Request::Check(options),
+        Some(Command::Bench(options)) => Request::Bench(options),
         None if line.describe_stats => Request::Describe,
         None if line.test_conf => Request::Test { conf_file: line.serve.conf_file },
         None => Request::Serve(line.serve),

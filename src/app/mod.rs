@@ -1,5 +1,6 @@
 //! Assembly and command line: from arguments to a running process and its exit code.
 
+mod bench;
 mod check;
 mod cli;
 mod daemon;
@@ -25,6 +26,7 @@ pub fn main() -> ExitCode {
         Ok(Request::Test { conf_file }) => test(&conf_file),
         Ok(Request::Check(options)) => check::check(&options),
         Ok(Request::Describe) => print(&describe::stats()),
+        Ok(Request::Bench(options)) => bench::bench(&options),
         Ok(Request::Explain(options)) => match explain::explain(&options) {
             Ok(text) => print(&text),
             Err(reason) => refuse(&reason),
