@@ -146,6 +146,7 @@ struct CommandLine {
 enum Command {
     /// Print, offline, where keys go and why
     Explain(ExplainOptions),
+
     /// Check a configuration file, and say what a reload of it would change; ends with 2 if it is wrong
     Check(CheckOptions),
 

@@ -34,8 +34,6 @@ pub struct ReplyScanner {
     /// Elements still to come, the one at `at` included.
     outstanding: u64,
     expects: Expects,
-    /// Whether the types that RESP3 has beyond RESP2 are known.
-    resp3: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
