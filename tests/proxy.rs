@@ -6,8 +6,10 @@ mod proxy {
     mod across;
     mod auth;
     mod client_family;
+    mod blocking;
     mod compare;
     mod crosskeys;
+    mod databases;
     mod dead_server;
     mod ejection;
     mod fleet;
@@ -20,9 +22,14 @@ mod proxy {
     mod protocol;
     mod read_only;
     mod scripts;
+    mod reload;
+    mod resp3;
     mod split;
     mod stats_port;
     mod support_selftest;
     mod timeouts;
+    mod traffic;
+    mod transactions;
     mod unix;
+    mod wait;
 }

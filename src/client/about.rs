@@ -6,7 +6,7 @@ use super::conn::ClientConn;
 use super::local::{Answer, integer, simple};
 use super::session::{Session, Verdict};
 use crate::exchange::{Outbox, Recipient, Replies};
-use crate::resp::{Args, ErrorReply, encode};
+use crate::resp::{Args, ErrorReply, Protocol, encode};
 
 /// What a client says of the library that it uses (CLIENT SETINFO); empty: nothing.
 #[derive(Debug, Default)]
@@ -77,10 +77,10 @@ pub(super) fn switch(args: Args<'_>, out: &mut Vec<u8>) -> Answer {
 }
 
 /// CLIENT TRACKINGINFO of a client that tracks nothing.
-pub(super) fn tracking_info(out: &mut Vec<u8>) -> Answer {
-    encode::array(out, 6);
+pub(super) fn tracking_info(protocol: Protocol, out: &mut Vec<u8>) -> Answer {
+    protocol.map(out, 3);
     encode::bulk(out, b"flags");
-    encode::array(out, 1);
+    protocol.set(out, 1);
     encode::bulk(out, b"off");
     encode::bulk(out, b"redirect");
     encode::integer(out, -1);
@@ -92,10 +92,11 @@ pub(super) fn tracking_info(out: &mut Vec<u8>) -> Answer {
 /// A line as CLIENT LIST has it, with the fields that a proxy knows.
 fn line(command: &str, session: &Session, client: &ClientConn) -> Vec<u8> {
     let (remote, local) = client.addresses();
-    let (id, db) = (client.id(), client.pool().config().redis_db);
+    let (id, db) = (client.id(), session.target.db);
+    let resp = if session.target.protocol == Protocol::Resp3 { 3 } else { 2 };
     let mut line = format!("id={id} addr={remote} laddr={local} name=").into_bytes();
     line.extend_from_slice(session.name.as_deref().unwrap_or_default());
-    line.extend_from_slice(format!(" flags=N db={db} cmd={command} user=default redir=-1 resp=2").as_bytes());
+    line.extend_from_slice(format!(" flags=N db={db} cmd={command} user=default redir=-1 resp={resp}").as_bytes());
     let library = session.library.as_deref();
     line.extend_from_slice(b" lib-name=");
     line.extend_from_slice(library.map_or(&[], |library| &library.name));

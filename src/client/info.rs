@@ -61,7 +61,7 @@ fn server(pool: &Pool) -> String {
     line(&mut text, "redis_mode", "standalone");
     line(&mut text, "shardwise_version", env!("CARGO_PKG_VERSION"));
     line(&mut text, "shardwise_pool", &pool.config().name);
-    line(&mut text, "shardwise_servers", &pool.servers().len().to_string());
+    line(&mut text, "shardwise_servers", &pool.all_servers().len().to_string());
     line(&mut text, "os", std::env::consts::OS);
     line(&mut text, "arch_bits", &usize::BITS.to_string());
     line(&mut text, "process_id", &std::process::id().to_string());

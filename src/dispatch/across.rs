@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::gather::Gather;
-use super::pool::{Payload, Pool};
+use super::pool::{Payload, Pool, Route};
 use crate::backend::{Fenced, Request};
 use crate::exchange::{Recipient, Ticket};
 use crate::resp::{Args, encode};
@@ -19,9 +19,9 @@ impl Pool {
         payload: &Payload,
         fold: Fold,
         client: &Rc<dyn Recipient>,
-        number: u64,
+        route: Route,
     ) -> Result<(), Fenced> {
-        servers.iter().try_for_each(|server| self.lane(*server, number).admits(client))?;
+        servers.iter().try_for_each(|server| self.lane(*server, route).admits(client))?;
         let whole = Ticket::client(Rc::clone(client), client.outbox().admit());
         let gather = Gather::new(Rc::clone(client), whole, servers.len(), fold);
         for (i, server) in servers.iter().enumerate() {
@@ -29,7 +29,7 @@ impl Pool {
                 Payload::Scratch => Request::Borrowed(args.raw()),
                 Payload::Own(bytes) => Request::Shared(bytes.clone()),
             };
-            self.lane(*server, number).send(request, Ticket::part(gather.clone(), i as u32));
+            self.lane(*server, route).send(request, Ticket::part(gather.clone(), i as u32));
         }
         self.stats.fragments.add(servers.len() as u64);
         Ok(())
@@ -41,9 +41,9 @@ impl Pool {
         scan: Scan,
         args: Args<'_>,
         client: &Rc<dyn Recipient>,
-        number: u64,
+        route: Route,
     ) -> Result<(), Fenced> {
-        let lane = self.lane(scan.server, number);
+        let lane = Rc::clone(&self.lane(scan.server, route));
         lane.admits(client)?;
         let whole = Ticket::client(Rc::clone(client), client.outbox().admit());
         let gather = Gather::new(Rc::clone(client), whole, 1, Fold::Scan(scan));
@@ -58,14 +58,14 @@ impl Pool {
     }
 
     /// Asks every server for its keyspace; `client` gets `own`, an INFO without it, and the sums.
-    pub fn send_info(&self, own: Vec<u8>, client: &Rc<dyn Recipient>, number: u64) -> Result<(), Fenced> {
-        let servers: Vec<ServerIx> = self.servers().collect();
-        servers.iter().try_for_each(|server| self.lane(*server, number).admits(client))?;
+    pub fn send_info(&self, own: Vec<u8>, client: &Rc<dyn Recipient>, route: Route) -> Result<(), Fenced> {
+        let servers: Vec<ServerIx> = self.all_servers().collect();
+        servers.iter().try_for_each(|server| self.lane(*server, route).admits(client))?;
         let whole = Ticket::client(Rc::clone(client), client.outbox().admit());
         let gather = Gather::new(Rc::clone(client), whole, servers.len(), Fold::Keyspace(own));
         let encode = |out: &mut Vec<u8>| encode::request(out, [&b"INFO"[..], b"keyspace"].into_iter());
         for (i, server) in servers.iter().enumerate() {
-            self.lane(*server, number)
+            self.lane(*server, route)
                 .send(Request::Encoded(&encode), Ticket::part(gather.clone(), i as u32));
         }
         Ok(())

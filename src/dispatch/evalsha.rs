@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::pool::{Payload, Pool};
+use super::pool::{Payload, Pool, Route};
 use super::scripts::parse_sha;
 use crate::backend::{Fenced, Lane, Request};
 use crate::command::{Call, ScriptUse};
@@ -41,11 +41,11 @@ impl Pool {
     pub fn note_script(&self, call: &Call<'_>) {
         match (call.row.script, call.args.get(1), call.args.get(2)) {
             (ScriptUse::Body, Some(body), _) | (ScriptUse::Load, _, Some(body)) => {
-                self.scripts.remember(self.script_space(), body);
+                self.scripts.remember(self.id().0, body);
             }
             (ScriptUse::Flush, ..) => {
-                self.scripts.forget(self.script_space());
-                self.loaded.iter().for_each(|server| server.clear());
+                self.scripts.forget(self.id().0);
+                self.all_servers().for_each(|server| self.server(server).loaded().clear());
             }
             _ => {}
         }
@@ -58,20 +58,20 @@ impl Pool {
         call: &Call<'_>,
         payload: Payload,
         client: &Rc<dyn Recipient>,
-        number: u64,
+        route: Route,
     ) -> Result<(), Fenced> {
         let known = call.args.get(1).and_then(parse_sha).and_then(|sha| {
-            let body = self.scripts.body(self.script_space(), &sha)?;
+            let body = self.scripts.body(self.id().0, &sha)?;
             Some((sha, body))
         });
         let Some((sha, body)) = known else {
-            return self.send_one(server, call.args, payload, client, number);
+            return self.send_one(server, call.args, payload, client, route);
         };
-        let lane = self.lane(server, number);
+        let lane = Rc::clone(&self.lane(server, route));
         lane.admits(client)?;
-        if self.loaded[server.index()].lacks(&sha, lane.epoch()) {
+        if self.server(server).loaded().lacks(&sha, lane.epoch()) {
             self.stats.scripts_loaded.add(1);
-            load(lane, &body, client);
+            load(&lane, &body, client);
         }
         let request = match payload {
             Payload::Scratch => Bytes::copy_from_slice(call.args.raw()),
@@ -80,7 +80,7 @@ impl Pool {
         let rescue = Rc::new(Rescue {
             client: Rc::clone(client),
             whole: RefCell::new(Some(Ticket::client(Rc::clone(client), client.outbox().admit()))),
-            lane: Rc::clone(lane),
+            lane: Rc::clone(&lane),
             request: request.clone(),
             body,
             stats: Arc::clone(&self.stats),

@@ -7,5 +7,5 @@ mod pool;
 mod scripts;
 
 pub use gather::Gather;
-pub use pool::{Payload, Pool};
+pub use pool::{Now, Payload, Pool, Route};
 pub use scripts::Scripts;

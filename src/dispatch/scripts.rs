@@ -3,8 +3,6 @@
 //! `EVALSHA` names a script by its SHA-1. A client loads it once and takes it for known from then on; but here the next key
 //! may live on a server that was restarted since, or that never saw the `EVAL`. So what goes by is remembered.
 
-use std::cell::RefCell;
-use std::collections::HashSet;
 use std::sync::PoisonError;
 
 use bytes::Bytes;
@@ -30,17 +28,6 @@ struct Remembered {
     bytes: usize,
 }
 
-/// What one worker takes for loaded on one server. Being wrong costs a needless `SCRIPT LOAD`, or a second try.
-#[derive(Debug, Default)]
-pub(super) struct Loaded(RefCell<Known>);
-
-#[derive(Debug, Default)]
-struct Known {
-    /// Number of connections that had been lost when the rest was noted: a server that restarts loses them all.
-    epoch: u64,
-    scripts: HashSet<Sha>,
-}
-
 /// Bytes of scripts that are remembered in the whole process.
 const LIMIT: usize = 16 << 20;
 
@@ -49,9 +36,6 @@ const LONGEST: usize = LIMIT / 4;
 
 /// What a remembered script costs beside its text: table entries and the allocation.
 const OVERHEAD: usize = 200;
-
-/// Scripts that are noted for one server. Who has more makes them up as he goes; they are noted anew.
-const KNOWN_LIMIT: usize = 4096;
 
 impl Default for Scripts {
     fn default() -> Self {
@@ -101,24 +85,6 @@ impl Remembered {
         {
             self.bytes -= body.len() + OVERHEAD;
         }
-    }
-}
-
-impl Loaded {
-    /// Whether the script has to be loaded first, as far as is known; from now on it is taken for loaded. `epoch` counts
-    /// the connections to the server that were lost.
-    pub(super) fn lacks(&self, sha: &Sha, epoch: u64) -> bool {
-        let mut known = self.0.borrow_mut();
-        if known.epoch != epoch || known.scripts.len() >= KNOWN_LIMIT {
-            known.scripts.clear();
-            known.epoch = epoch;
-        }
-        known.scripts.insert(*sha)
-    }
-
-    /// Nothing is loaded any more.
-    pub(super) fn clear(&self) {
-        self.0.borrow_mut().scripts.clear();
     }
 }
 
@@ -186,15 +152,5 @@ mod tests {
         assert!(scripts.with(|all| all.bytes) <= LIMIT);
         let large = scripts.remember(1, &vec![b' '; LONGEST + 1]);
         assert_eq!(scripts.body(1, &large), None);
-    }
-
-    #[test]
-    fn a_new_connection_knows_nothing() {
-        let loaded = Loaded::default();
-        assert!(loaded.lacks(&[1; 20], 1));
-        assert!(!loaded.lacks(&[1; 20], 1));
-        assert!(loaded.lacks(&[1; 20], 2));
-        loaded.clear();
-        assert!(loaded.lacks(&[1; 20], 2));
     }
 }

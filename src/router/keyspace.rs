@@ -48,7 +48,8 @@ fn sum(parts: &[impl AsRef<[u8]>]) -> Result<BTreeMap<u32, Database>, &[u8]> {
     let mut databases: BTreeMap<u32, Database> = BTreeMap::new();
     for part in parts {
         let part = part.as_ref();
-        let Some((_, text)) = number(part, b'$') else {
+        // RESP3 servers say that it is text.
+        let Some((_, text)) = number(part, b'$').or_else(|| number(part, b'=')) else {
             let line = part.split(|byte| *byte == b'\r').next().unwrap_or_default();
             return Err(line.strip_prefix(b"-").unwrap_or(b"an unexpected answer"));
         };

@@ -5,6 +5,8 @@
 //!                             │ Plan::Split   one part per server, and a Fold
 //!                             │ Plan::All     the same to every server, and a Fold
 //!                             │ Plan::Scan    the server that a SCAN has come to
+//!                             │ Plan::Pin     one server, on a connection of the client's own
+//!                             │ Plan::Transaction  as the client's state says
 //!                             │ Plan::Local   answered by the proxy
 //!                             └ Plan::Refuse  an error for the client
 //! ```

@@ -2,7 +2,9 @@
 
 use super::fold::Fold;
 use super::scan::{BadCursor, Scan};
-use crate::command::{AllKind, Call, Flags, Handling, Keys, Local, SplitKind, Why};
+use crate::command::{
+    AllKind, Call, Flags, Handling, Keys, Local, Pin, SplitKind, Transaction, Why,
+};
 use crate::resp::{Args, ErrorReply, encode};
 use crate::topology::{Draw, Group, ServerIx, Topology};
 
@@ -27,6 +29,17 @@ pub enum Plan {
     },
     /// Send it to one server with that server's own cursor, and make a cursor of the pool of what it answers.
     Scan(Scan),
+    /// Send it as it is to one server, on a connection that the client has for itself.
+    Pin {
+        /// Who gets it.
+        server: ServerIx,
+        /// What for.
+        pin: Pin,
+    },
+    /// Ask every server that the client wrote to.
+    Wait,
+    /// A step of the client's transaction: its state decides.
+    Transaction(Transaction),
     /// The proxy answers.
     Local(Local),
     /// The proxy refuses.
@@ -76,6 +89,12 @@ pub fn plan(call: &Call<'_>, topology: &Topology, draw: &Draw, rules: Rules) -> 
     match handling {
         Handling::Keyed => keyed(call, topology, draw),
         Handling::Split(kind) => split(call, kind, topology, draw),
+        Handling::Pinned(pin) => match keyed(call, topology, draw) {
+            Plan::One(server) => Plan::Pin { server, pin },
+            refused => refused,
+        },
+        Handling::Wait => Plan::Wait,
+        Handling::Transaction(step) => Plan::Transaction(step),
         Handling::AnyServer => any(topology),
         Handling::Everywhere(kind) => all(kind, topology, draw),
         Handling::Scan => scan(call, topology),
@@ -179,9 +198,15 @@ fn scan(call: &Call<'_>, topology: &Topology) -> Plan {
 /// Scripts are marked neither as reads nor as writes, and may do both: with keys, only what is marked as a read is one.
 fn may_write(call: &Call<'_>, handling: Handling) -> bool {
     match handling {
-        Handling::Keyed | Handling::Split(_) => !call.row.flags.contains(Flags::READONLY),
+        Handling::Keyed | Handling::Split(_) | Handling::Pinned(Pin::Block(_)) => {
+            !call.row.flags.contains(Flags::READONLY)
+        }
         Handling::AnyServer | Handling::Everywhere(_) | Handling::Scan => call.row.is_write(),
-        Handling::Local(_) | Handling::Unsupported(_) => false,
+        Handling::Pinned(Pin::Watch)
+        | Handling::Transaction(_)
+        | Handling::Wait
+        | Handling::Local(_)
+        | Handling::Unsupported(_) => false,
     }
 }
 

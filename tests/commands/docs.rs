@@ -42,6 +42,8 @@ with; a test compares it with live servers.
   keys), any server will do.
 - **Split**: cut into one part for each server concerned, and the replies made into one. For the client it is one
   command; for the servers it isn't, see below.
+- **Keys together, own connection**: like that, on a connection to the server that the client has for itself meanwhile.
+- **Transaction**: see below.
 - **Any server**: has no key, and every server gives the same answer or an equally good one. It goes to the first live
   server in the order of the names, always the same one while that lives.
 - **Every server**: has no key and concerns the keys, scripts or functions of all; it goes to every server of the pool, and the
@@ -109,6 +111,30 @@ know that it has the script. When the server says `NOSCRIPT` all the same (someb
 called once more, unless the client has sent more to that server meanwhile: its order comes first, and the client gets
 `NOSCRIPT`. 16 MB of scripts are remembered in the process, the least recently used go first; one of more than 4 MB isn't. `SCRIPT
 FLUSH` forgets those of the pool. A script that nobody has shown to this process is `NOSCRIPT`, as in Redis.
+## Transactions
+
+`MULTI`, `EXEC`, `DISCARD`, `WATCH` and `UNWATCH` do what they do on one Redis, for keys of one server: the first command with a
+key, or the first `WATCH`, says which. A key of another server is answered by `-CROSSSLOT …`, and `EXEC` then by `-EXECABORT …`, as after
+any other command that could not be queued. Keys that share a hash tag are on one server. A transaction without any key works, too.
+
+From its first key to the reply of `EXEC` or `DISCARD` a client has a connection to that server for itself, out of a pool of
+kept ones; `max_leases` says how many clients may have one at once for each server. When that connection is lost, so is the
+transaction, or the watch: the next `EXEC` says `-EXECABORT Transaction discarded because of: the connection to … was lost`.
+
+What concerns the client's connection and not the data (`SELECT`, `AUTH`, `HELLO`, `CLIENT …`, `CONFIG …`) can't be queued: it is
+answered by Redis's `-ERR Command not allowed inside a transaction`.
+
+## Databases and protocols
+
+`SELECT` and `HELLO` change the client that sends them and nobody else: its requests then go over server connections for that database
+and protocol, which are opened when they are first needed. `HELLO 3` needs servers that speak RESP3 (Redis 6).
+
+## Blocking commands
+
+`BLPOP` and its like, and `XREAD` and `XREADGROUP` with `BLOCK`, wait on a connection that the client has for itself, so nobody
+else waits with it. What the client sends behind is looked at when it has been answered, as in Redis. The pool's `timeout` begins when the
+time is over that the client asked for. When the client closes its connection, that to the server is closed at once, so no element is
+taken for a client that is known to have gone. When the proxy shuts down, clients that wait get an error.
 
 ## SORT with BY and GET
 
@@ -118,8 +144,7 @@ own data, and takes those that live elsewhere for absent. Use patterns only with
 
 ## Commands of which some calls are supported
 
-Whether `XREAD` and `XREADGROUP` block is decided by their arguments: without `BLOCK` they are supported. So is `COPY` without
-`DB`.
+`COPY` is supported without `DB`.
 
 ## What is not supported
 
@@ -127,7 +152,7 @@ The answer is an error in its place among the replies; the connection lives, and
 begins like that of a Redis that doesn't know the command, so that clients do without it, and then says what is missing:
 
 ```
--ERR unknown command 'MULTI', shardwise does not support transactions
+-ERR unknown command 'MONITOR', shardwise does not support the administration of servers
 ```
 
 `COMMAND`, `COMMAND INFO` and the like tell only what is supported.
@@ -184,6 +209,9 @@ fn handling(row: &Row) -> String {
         Handling::Split(SplitKind::Concat) => "split: values in order".to_owned(),
         Handling::Split(SplitKind::AllOk) => "split: OK if all are".to_owned(),
         Handling::Split(SplitKind::Sum) => "split: sum".to_owned(),
+        Handling::Pinned(_) => "keys together, own connection".to_owned(),
+        Handling::Wait => "every server that the client wrote to: the least".to_owned(),
+        Handling::Transaction(_) => "transaction".to_owned(),
         Handling::AnyServer => "any server".to_owned(),
         Handling::Everywhere(AllKind::Sum) => "every server: sum".to_owned(),
         Handling::Everywhere(AllKind::Same) => "every server: what all say".to_owned(),
@@ -259,6 +287,7 @@ fn note(row: &Row) -> String {
         "client|list" => "the client itself",
         "client|reply" => "what is sent while replies are off is carried out all the same",
         "client|no-evict" | "client|no-touch" | "readonly" | "readwrite" => "accepted; changes nothing",
+        "select" => "the databases below the pool's `databases`",
         "config|get" => "the parameters that tools ask for",
         "evalsha" | "evalsha_ro" => "loads the script where it is missing, see above",
         "info" => "see above",
@@ -269,7 +298,7 @@ fn note(row: &Row) -> String {
     };
     let unless = match row.unless {
         Unless::Never => "",
-        Unless::Block => "not supported with `BLOCK`",
+        Unless::Block => "with `BLOCK`: own connection",
         Unless::Database => "not supported with `DB`",
     };
     let origin = if row.origin == Origin::Valkey { "not in Redis 7.0" } else { "" };
