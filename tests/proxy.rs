@@ -5,6 +5,7 @@ mod support;
 mod proxy {
     mod across;
     mod auth;
+    mod client_family;
     mod compare;
     mod crosskeys;
     mod dead_server;
@@ -18,6 +19,7 @@ mod proxy {
     mod placement;
     mod protocol;
     mod read_only;
+    mod scripts;
     mod split;
     mod stats_port;
     mod support_selftest;

@@ -85,6 +85,23 @@ impl Lane {
         Ok(())
     }
 
+    /// Whether a reply for `client` is awaited here, by whatever connection.
+    pub fn awaits(&self, client: &Rc<dyn Recipient>) -> bool {
+        let up = match &*self.link.borrow() {
+            Link::Up(conn) => conn.awaits(client),
+            Link::Connecting(pipe) => pipe.awaits(|ticket| ticket.is_for(client)),
+            Link::Idle | Link::Down(_) | Link::Closed => false,
+        };
+        up || self.retiring.borrow().iter().any(|conn| conn.awaits(client))
+    }
+
+    /// Connections to this server that were lost since the start: when the number has changed, it may have been restarted, and
+    /// what it knew may be gone.
+    pub fn epoch(&self) -> u64 {
+        let stats = &self.shared.stats;
+        stats.server_eof.value() + stats.server_err.value() + stats.server_timedout.value()
+    }
+
     /// Sends a request, at the end of this turn or when the connection is there. Settles the ticket at once if
     /// the server is known to be down.
     #[inline]

@@ -2,6 +2,7 @@
 //!
 //! [`ClientConn`] moves bytes, [`Session`] decides what a request gets, `local` words the answers that need no server.
 
+mod about;
 mod conn;
 mod hello;
 mod info;

@@ -2,14 +2,15 @@
 
 use std::rc::Rc;
 
+use super::about::Library;
 use super::conn::{ClientConn, Closed};
 use super::info::{self, Told};
-use super::{hello, local};
+use super::{about, hello, local};
 use crate::backend::Fenced;
-use crate::command::{Call, CallError, Local};
+use crate::command::{Call, CallError, ClientQuery, Local, ScriptUse};
 use crate::config;
 use crate::dispatch::{Payload, Pool};
-use crate::exchange::{Outbox, Recipient};
+use crate::exchange::{Outbox, Recipient, Replies};
 use crate::resp::{Args, ErrorReply, Limits};
 use crate::router::Plan;
 
@@ -20,6 +21,8 @@ pub struct Session {
     pub(super) authenticated: bool,
     /// CLIENT SETNAME.
     pub(super) name: Option<Box<[u8]>>,
+    /// CLIENT SETINFO.
+    pub(super) library: Option<Box<Library>>,
 }
 
 /// What became of a request.
@@ -48,7 +51,7 @@ impl From<Result<(), Fenced>> for Verdict {
 impl Session {
     /// A client that has just connected.
     pub fn new(pool: &config::Pool) -> Self {
-        Self { authenticated: pool.redis_auth.is_none(), name: None }
+        Self { authenticated: pool.redis_auth.is_none(), name: None, library: None }
     }
 
     /// Bounds of its requests.
@@ -85,7 +88,13 @@ impl Session {
         if !self.authenticated && !is_open_to_all(&plan) {
             return refuse(ErrorReply::no_auth(), pool, recipient);
         }
+        if call.row.script != ScriptUse::None {
+            pool.note_script(&call);
+        }
         let sent = match plan {
+            Plan::One(server) if call.row.script == ScriptUse::Sha => {
+                pool.send_evalsha(server, &call, payload, recipient, client.id())
+            }
             Plan::One(server) => pool.send_one(server, args, payload, recipient, client.id()),
             Plan::Split { parts, fold } => pool.send_parts(&call, &parts, fold, recipient, client.id()),
             Plan::All { servers, fold } => {
@@ -122,6 +131,7 @@ impl Session {
             }
             Local::Reset => {
                 *self = Self::new(config);
+                recipient.outbox().set_replies(Replies::On);
                 local::simple("RESET", &mut reply)
             }
             Local::Ping => local::ping(args, config, &mut reply),
@@ -132,6 +142,13 @@ impl Session {
                 Told::AllButKeyspace => return pool.send_info(reply, recipient, client.id()).into(),
             },
             Local::ConfigGet => local::config_get(args, &mut reply),
+            Local::Client(ClientQuery::Reply) => match about::reply(args, recipient) {
+                Ok(verdict) => return verdict,
+                Err(error) => Err(error),
+            },
+            Local::Client(ClientQuery::ClientInfo) => about::info(call.row.name, self, client, &mut reply),
+            Local::Client(ClientQuery::ListClients) => about::list(args, self, client, &mut reply),
+            Local::Accepted => local::simple("OK", &mut reply),
             Local::Client(query) => local::client(query, args, self, client.id(), &mut reply),
             Local::Command(query) => local::command(query, args, pool.table, &mut reply),
             Local::Help => local::help(pool.table, call.ix, &mut reply),

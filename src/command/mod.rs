@@ -27,7 +27,7 @@ pub use info::{CommandInfo, GetKeysError, KeyRange};
 pub use keys::{KeyError, KeyIter, Keys};
 pub use row::{
     AllKind, ClientQuery, CommandQuery, Group, Handling, Local, Origin, ReplyPolicy, RequestPolicy, Row,
-    SplitKind, Unless, Why,
+    ScriptUse, SplitKind, Unless, Why,
 };
 pub use spec::{BeginSearch, FindKeys, KeySpec};
 pub use table::{CommandIx, CommandTable};

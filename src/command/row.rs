@@ -31,6 +31,8 @@ pub struct Row {
     pub(super) handling: Handling,
     /// Which of its calls are refused.
     pub unless: Unless,
+    /// What a call of it says about a script.
+    pub script: ScriptUse,
     /// ACL categories instead of the group's own.
     pub(super) categories: Option<Categories>,
 }
@@ -96,6 +98,8 @@ pub enum Local {
     Ping,
     /// ECHO.
     Echo,
+    /// READONLY, READWRITE: nothing changes, there are no replicas to read from.
+    Accepted,
     /// SELECT: only the pool's own database.
     Select,
     /// INFO: about shardwise itself, with the keyspaces of the servers added up.
@@ -121,6 +125,20 @@ pub enum ClientQuery {
     SetName,
     /// CLIENT SETINFO.
     SetInfo,
+    /// CLIENT INFO.
+    ClientInfo,
+    /// CLIENT LIST: of the client itself.
+    ListClients,
+    /// CLIENT REPLY.
+    Reply,
+    /// CLIENT NO-EVICT.
+    NoEvict,
+    /// CLIENT NO-TOUCH.
+    NoTouch,
+    /// CLIENT GETREDIR.
+    GetRedir,
+    /// CLIENT TRACKINGINFO.
+    TrackingInfo,
 }
 
 /// The forms of COMMAND.
@@ -159,7 +177,9 @@ pub enum Why {
     Replication,
     /// CLUSTER, ASKING, …
     Cluster,
-    /// CLIENT TRACKING, …: a setting of a connection, which clients share here.
+    /// CLIENT TRACKING, CACHING: a server's word that a key has changed would have to reach the client.
+    Tracking,
+    /// CLIENT CAPA, …: a setting of a connection, which clients share here.
     ConnectionState,
     /// COMMAND GETKEYSANDFLAGS.
     KeyFlags,
@@ -176,6 +196,21 @@ pub enum Unless {
     Block,
     /// COPY with DB: [`Why::Databases`].
     Database,
+}
+
+/// What a call says about a script, for servers that lack it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptUse {
+    /// Nothing.
+    None,
+    /// EVAL: its text is argument 1.
+    Body,
+    /// EVALSHA: its SHA-1 is argument 1.
+    Sha,
+    /// SCRIPT LOAD: its text is argument 2.
+    Load,
+    /// SCRIPT FLUSH: there is none any more.
+    Flush,
 }
 
 /// Redis's groups of commands; each has a file of rows.
@@ -283,6 +318,7 @@ pub(super) const fn row(
         rule: KeyRule::of(keys),
         handling,
         unless: Unless::Never,
+        script: ScriptUse::None,
         categories: None,
     }
 }
@@ -316,6 +352,10 @@ impl Row {
 
     pub(super) const fn unless(self, unless: Unless) -> Self {
         Self { unless, ..self }
+    }
+
+    pub(super) const fn script(self, script: ScriptUse) -> Self {
+        Self { script, ..self }
     }
 
     pub(super) const fn acl(self, categories: Categories) -> Self {
@@ -356,6 +396,7 @@ impl Why {
             Why::Administration => "the administration of servers",
             Why::Replication => "replication commands",
             Why::Cluster => "cluster commands",
+            Why::Tracking => "client-side caching",
             Why::ConnectionState => "this setting of a connection",
             Why::KeyFlags => "the flags of single keys",
             Why::Internal => "commands internal to Redis",

@@ -27,7 +27,7 @@ use tracing::{error, info};
 use crate::config::Config;
 use crate::net::{Listener, SocketFile};
 use crate::topology::Generation;
-use crate::worker::{self, Census, Notice, Order, Worker};
+use crate::worker::{self, Census, Notice, Order, Scripts, Worker};
 use board::Board;
 use dealer::Dealer;
 use doors::PoolDoor;
@@ -105,8 +105,11 @@ impl Control {
         let (generations, watching) = watch::channel(Arc::new(Generation::first(config.clone())));
         let (notify, notices) = mpsc::channel(NOTICES);
         let census = Arc::new(Census::new(&config));
+        let scripts = Arc::new(Scripts::default());
         let workers = (0..workers)
-            .map(|index| worker::spawn(index, watching.clone(), notify.clone(), census.clone()))
+            .map(|index| {
+                worker::spawn(index, watching.clone(), notify.clone(), census.clone(), scripts.clone())
+            })
             .collect::<io::Result<Vec<Worker>>>()?;
 
         let health = Arc::new(HealthStats::new(&config));

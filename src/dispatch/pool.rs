@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::gather::Gather;
+use super::scripts::{Loaded, Scripts};
 use crate::backend::{Fenced, Lane, Request, Server};
 use crate::command::{Call, CommandTable, Handling};
 use crate::config::{self, Config};
@@ -31,6 +32,10 @@ pub struct Pool {
     topology: RefCell<Arc<Topology>>,
     /// By `ServerIx`.
     servers: Vec<Server>,
+    /// Scripts that were seen, by whatever worker.
+    pub(super) scripts: Arc<Scripts>,
+    /// Scripts that the servers have, by `ServerIx`.
+    pub(super) loaded: Vec<Loaded>,
     since: Instant,
 }
 
@@ -53,10 +58,12 @@ impl Pool {
         stats: Arc<PoolBlock>,
         turn: Rc<Turn>,
         draw: Draw,
+        scripts: Arc<Scripts>,
     ) -> Self {
         let topology = RefCell::new(topology);
-        let since = Instant::now();
-        Self { turn, stats, table: CommandTable::builtin(), config, ix, draw, topology, servers, since }
+        let (table, since) = (CommandTable::builtin(), Instant::now());
+        let loaded = servers.iter().map(|_| Loaded::default()).collect();
+        Self { turn, stats, table, config, ix, draw, topology, servers, scripts, loaded, since }
     }
 
     /// Its settings.
@@ -83,6 +90,11 @@ impl Pool {
     /// How long it has been there: since the start, or the reload that brought it.
     pub fn uptime(&self) -> Duration {
         self.since.elapsed()
+    }
+
+    /// Whose scripts are its own.
+    pub(super) fn script_space(&self) -> u32 {
+        self.ix.0.into()
     }
 
     /// Opens the connections to every server.

@@ -139,6 +139,16 @@ impl ErrorReply {
         Self::text("ERR Client names cannot contain spaces, newlines or special characters.")
     }
 
+    /// CLIENT LIST TYPE of something unknown; Redis's text.
+    pub fn client_type(kind: &[u8]) -> Self {
+        Self::text(format!("ERR Unknown client type '{}'", shown(kind, SHOWN)))
+    }
+
+    /// CLIENT LIST ID with something that is no client's number; Redis's text.
+    pub fn client_id() -> Self {
+        Self::text("ERR Invalid client ID")
+    }
+
     /// CLIENT SETINFO of something unknown; Redis's text.
     pub fn setinfo_option(option: &[u8]) -> Self {
         Self::text(format!("ERR Unrecognized option '{}'", shown(option, SHOWN)))

@@ -84,6 +84,7 @@ block! {
         forward_error: Counter, "error replies made by the proxy for client requests";
         fragments: Counter, "parts that multi-key requests were split into";
         client_total: Counter, "client connections accepted, refused ones included";
+        scripts_loaded: Counter, "scripts that the proxy gave to a server that lacked them";
         client_refused: Counter, "client connections refused by client_connections";
     }
 }

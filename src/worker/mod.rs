@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+pub use crate::dispatch::Scripts;
 use crate::net::{Listener, Peer};
 pub use crate::stats::{PoolStats, WorkerStats};
 use crate::topology::{Generation, PoolIx, ServerIx};
@@ -61,18 +62,26 @@ pub struct Worker {
 
 /// Starts worker `index` on a thread of its own.
 ///
-/// It serves `generations.borrow()` at once and every later one as it is published. `census` is shared by all workers.
+/// It serves `generations.borrow()` at once and every later one as it is published. `census` and `scripts` are shared by all workers.
 pub fn spawn(
     index: usize,
     generations: watch::Receiver<Arc<Generation>>,
     notices: mpsc::Sender<Notice>,
     census: Arc<Census>,
+    scripts: Arc<Scripts>,
 ) -> std::io::Result<Worker> {
     let servers = generations.borrow().config.pools.iter().map(|pool| pool.servers.len()).collect::<Vec<_>>();
     let stats = Arc::new(WorkerStats::new(servers));
     let (orders, incoming) = mpsc::unbounded_channel();
-    let seed =
-        world::Seed { index, generations, notices, census, stats: Arc::clone(&stats), orders: incoming };
+    let seed = world::Seed {
+        index,
+        generations,
+        notices,
+        census,
+        scripts,
+        stats: Arc::clone(&stats),
+        orders: incoming,
+    };
     // The runtime is made here, so that what is wrong with it is an error of the start.
     let runtime = tokio::runtime::Builder::new_current_thread();
     let thread = std::thread::Builder::new()

@@ -17,7 +17,7 @@ use super::{Notice, Order};
 use crate::backend::{Server, Settings};
 use crate::client::ClientConn;
 use crate::config;
-use crate::dispatch::Pool;
+use crate::dispatch::{Pool, Scripts};
 use crate::exchange::Turn;
 use crate::net::Keepalive;
 use crate::stats::WorkerStats;
@@ -29,6 +29,7 @@ pub(super) struct Seed {
     pub(super) generations: watch::Receiver<Arc<Generation>>,
     pub(super) notices: mpsc::Sender<Notice>,
     pub(super) census: Arc<Census>,
+    pub(super) scripts: Arc<Scripts>,
     pub(super) stats: Arc<WorkerStats>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
 }
@@ -186,6 +187,7 @@ fn pool(seed: &Seed, turn: &Rc<Turn>, generation: &Generation, ix: PoolIx) -> Po
         Arc::clone(&cells.pool),
         Rc::clone(turn),
         Draw::seeded(u64::from(std::process::id()) << 16 ^ seed.index as u64),
+        Arc::clone(&seed.scripts),
     );
     if config.preconnect {
         pool.preconnect();

@@ -98,6 +98,18 @@ hide keys. Nor is a cursor with a sign, which Redis takes for a large number. Af
 A pool of more than 1024 servers, and a server that answers with a cursor of 2^43 or more, cannot be scanned, and the error says
 so.
 
+## Scripts
+
+Scripts and functions run on the server that has their keys; all keys must live together, and a script may use no others.
+Without a key they run on the first live server.
+
+A client loads a script once and then calls it by its SHA-1, wherever its keys live. So shardwise remembers the scripts that
+it sees in `EVAL` and `SCRIPT LOAD`, for each pool, and puts a `SCRIPT LOAD` in front of an `EVALSHA` for a server of which it doesn't
+know that it has the script. When the server says `NOSCRIPT` all the same (somebody flushed its scripts), the script is loaded and
+called once more, unless the client has sent more to that server meanwhile: its order comes first, and the client gets
+`NOSCRIPT`. 16 MB of scripts are remembered in the process, the least recently used go first; one of more than 4 MB isn't. `SCRIPT
+FLUSH` forgets those of the pool. A script that nobody has shown to this process is `NOSCRIPT`, as in Redis.
+
 ## SORT with BY and GET
 
 Only the key that is sorted and the destination behind `STORE` decide where `SORT` goes, and they must live together. The
@@ -244,8 +256,11 @@ fn note(row: &Row) -> String {
         "pfmerge" => "without sources: the destination alone",
         "ping" => "if the pool says `ping: reply`; else refused as an unknown command",
         "select" => "only the database that the pool uses",
+        "client|list" => "the client itself",
+        "client|reply" => "what is sent while replies are off is carried out all the same",
+        "client|no-evict" | "client|no-touch" | "readonly" | "readwrite" => "accepted; changes nothing",
         "config|get" => "the parameters that tools ask for",
-        "evalsha" | "evalsha_ro" => "a script is known to the servers where `EVAL` has run it",
+        "evalsha" | "evalsha_ro" => "loads the script where it is missing, see above",
         "info" => "see above",
         "scan" => "see above",
         "flushall" => "all databases",

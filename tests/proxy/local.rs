@@ -320,7 +320,6 @@ fn what_one_client_asks_for_changes_nothing_for_another() {
         &["WATCH", "k"],
         &["SUBSCRIBE", "c"],
         &["MONITOR"],
-        &["CLIENT", "REPLY", "OFF"],
         &["CLIENT", "TRACKING", "ON"],
         &["SELECT", "1"],
         &["HELLO", "3"],

@@ -53,7 +53,7 @@ mod words {
     pub(super) use super::super::row::Local::*;
     pub(super) use super::super::row::SplitKind::*;
     pub(super) use super::super::row::Why::*;
-    pub(super) use super::super::row::{ReplyPolicy, RequestPolicy, Row, Unless, row};
+    pub(super) use super::super::row::{ReplyPolicy, RequestPolicy, Row, ScriptUse, Unless, row};
     pub(super) use super::super::spec::*;
 }
 

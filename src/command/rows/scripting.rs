@@ -10,28 +10,32 @@ pub const ROWS: &[Row] = &[
         NOSCRIPT | STALE | SKIP_MONITOR | MOVABLE_KEYS | NO_MANDATORY_KEYS,
         &[counted(2, 1, RW | ACCESS | UPDATE)],
         Keyed,
-    ),
+    )
+    .script(ScriptUse::Body),
     row(
         "eval_ro",
         -3,
         READONLY | NOSCRIPT | STALE | SKIP_MONITOR | MOVABLE_KEYS | NO_MANDATORY_KEYS,
         &[counted(2, 1, RO | ACCESS)],
         Keyed,
-    ),
+    )
+    .script(ScriptUse::Body),
     row(
         "evalsha",
         -3,
         NOSCRIPT | STALE | SKIP_MONITOR | MOVABLE_KEYS | NO_MANDATORY_KEYS,
         &[counted(2, 1, RW | ACCESS | UPDATE)],
         Keyed,
-    ),
+    )
+    .script(ScriptUse::Sha),
     row(
         "evalsha_ro",
         -3,
         READONLY | NOSCRIPT | STALE | SKIP_MONITOR | MOVABLE_KEYS | NO_MANDATORY_KEYS,
         &[counted(2, 1, RO | ACCESS)],
         Keyed,
-    ),
+    )
+    .script(ScriptUse::Sha),
     row(
         "fcall",
         -3,
@@ -77,14 +81,16 @@ pub const ROWS: &[Row] = &[
             .reply(ReplyPolicy::AggLogicalAnd),
         row("script|flush", -2, NOSCRIPT, &[], Everywhere(AllKind::Same))
             .request(RequestPolicy::AllNodes)
-            .reply(ReplyPolicy::AllSucceeded),
+            .reply(ReplyPolicy::AllSucceeded)
+            .script(ScriptUse::Flush),
         row("script|help", 2, LOADING | STALE, &[], Local(Help)),
         row("script|kill", 2, NOSCRIPT | ALLOW_BUSY, &[], Unsupported(ScriptAdmin))
             .request(RequestPolicy::AllShards)
             .reply(ReplyPolicy::OneSucceeded),
         row("script|load", 3, NOSCRIPT | STALE, &[], Everywhere(AllKind::Same))
             .request(RequestPolicy::AllNodes)
-            .reply(ReplyPolicy::AllSucceeded),
+            .reply(ReplyPolicy::AllSucceeded)
+            .script(ScriptUse::Load),
         row("script|show", 3, NOSCRIPT | STALE, &[], Unsupported(ScriptAdmin)).valkey(),
     ]),
 ];
