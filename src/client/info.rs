@@ -18,8 +18,11 @@ pub(super) enum Told {
     AllButKeyspace,
 }
 
+/// Writes the fields of a section.
+type Text = fn(&Pool) -> String;
+
 /// The sections in Redis's order; what stands behind the last comes from the servers.
-const SECTIONS: [(&str, fn(&Pool) -> String); 7] = [
+const SECTIONS: [(&str, Text); 7] = [
     ("Server", server),
     ("Clients", clients),
     ("Memory", memory),
