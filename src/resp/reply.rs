@@ -23,7 +23,7 @@ pub enum ReplyError {
 
 /// Finds where a RESP2 reply ends, resuming where it stopped. Depth costs nothing: a flat count of what is still
 /// to come stands for all open arrays.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct ReplyScanner {
     /// Bytes of the current reply that need not be looked at again.
     at: usize,
@@ -55,6 +55,15 @@ impl ReplyScanner {
     /// `Some(len)` when it is complete; the scanner is then ready for the next reply.
     #[inline]
     pub fn scan(&mut self, buf: &[u8]) -> Result<Option<usize>, ReplyError> {
+        // On a copy, which the compiler keeps in registers from step to step.
+        let mut scanner = *self;
+        let scanned = scanner.advance(buf);
+        *self = scanner;
+        scanned
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, buf: &[u8]) -> Result<Option<usize>, ReplyError> {
         while self.outstanding > 0 {
             match self.expects {
                 Expects::Head => {
