@@ -5,8 +5,8 @@ mod support;
 mod proxy {
     mod across;
     mod auth;
-    mod client_family;
     mod blocking;
+    mod client_family;
     mod compare;
     mod crosskeys;
     mod databases;
@@ -21,9 +21,9 @@ mod proxy {
     mod placement;
     mod protocol;
     mod read_only;
-    mod scripts;
     mod reload;
     mod resp3;
+    mod scripts;
     mod split;
     mod stats_port;
     mod support_selftest;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::connect::ConnectError;
 use super::lane::Lane;
-use super::loaded::Loaded;
 use super::lease::{Lease, LeaseLimit, Leases, LeasesSpent};
+use super::loaded::Loaded;
 use super::pipe::Pipe;
 use crate::exchange::{BackendError, Cause, Turn};
 use crate::net::Keepalive;
@@ -130,12 +130,12 @@ impl Server {
         lease.is_of(&self.leases)
     }
 
-    /// Opens every shared connection of the default target now.
     /// Which scripts it has, as far as is known.
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
     }
 
+    /// Opens every shared connection of the default target now.
     pub fn preconnect(&self) {
         self.lanes.lanes.iter().for_each(Lane::demand);
     }

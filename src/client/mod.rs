@@ -6,8 +6,8 @@
 mod about;
 mod conn;
 mod hello;
-mod info;
 mod incoming;
+mod info;
 mod local;
 mod mode;
 mod session;

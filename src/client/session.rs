@@ -206,7 +206,7 @@ impl Session {
                 Told::AllButKeyspace => {
                     let route = Route { client: client.id(), target: self.target };
                     return pool.send_info(reply, recipient, route).into();
-                },
+                }
             },
             Local::ConfigGet => local::config_get(args, protocol, &mut reply),
             Local::Client(ClientQuery::Reply) => match about::reply(args, recipient) {

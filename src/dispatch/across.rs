@@ -65,8 +65,7 @@ impl Pool {
         let gather = Gather::new(Rc::clone(client), whole, servers.len(), Fold::Keyspace(own));
         let encode = |out: &mut Vec<u8>| encode::request(out, [&b"INFO"[..], b"keyspace"].into_iter());
         for (i, server) in servers.iter().enumerate() {
-            self.lane(*server, route)
-                .send(Request::Encoded(&encode), Ticket::part(gather.clone(), i as u32));
+            self.lane(*server, route).send(Request::Encoded(&encode), Ticket::part(gather.clone(), i as u32));
         }
         Ok(())
     }

@@ -2,9 +2,7 @@
 
 use super::fold::Fold;
 use super::scan::{BadCursor, Scan};
-use crate::command::{
-    AllKind, Call, Flags, Handling, Keys, Local, Pin, SplitKind, Transaction, Why,
-};
+use crate::command::{AllKind, Call, Flags, Handling, Keys, Local, Pin, SplitKind, Transaction, Why};
 use crate::resp::{Args, ErrorReply, encode};
 use crate::topology::{Draw, Group, ServerIx, Topology};
 

@@ -55,9 +55,7 @@ mod words {
     pub(super) use super::super::row::SplitKind::*;
     pub(super) use super::super::row::Transaction::*;
     pub(super) use super::super::row::Why::*;
-    pub(super) use super::super::row::{
-        ReplyPolicy, RequestPolicy, Row, ScriptUse, TimeoutAt, Unless, row,
-    };
+    pub(super) use super::super::row::{ReplyPolicy, RequestPolicy, Row, ScriptUse, TimeoutAt, Unless, row};
     pub(super) use super::super::spec::*;
 }
 
