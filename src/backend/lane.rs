@@ -12,7 +12,7 @@ use super::backoff::Backoff;
 use super::conn::{Conn, Ended};
 use super::connect::{ConnectError, connect};
 use super::pipe::{Pipe, Request};
-use super::server::Shared;
+use super::server::{Shared, Target};
 use crate::exchange::{Cause, Outcome, Recipient, Ticket};
 
 /// One of a server's connections, whatever socket it has at the moment.
@@ -27,6 +27,7 @@ pub struct Lane {
     /// Wakes the driver out of its wait: first demand, or the end.
     wake: Notify,
     started: Cell<bool>,
+    target: Target,
     number: u64,
 }
 
@@ -51,8 +52,8 @@ enum Link {
     Closed,
 }
 
-/// The client still has requests outstanding on an older connection to this server: sending more now could
-/// overtake them. Its later requests wait until those have their outcome.
+/// The client still has requests outstanding on another connection to this server (an older one, or the shared one while it
+/// needs one of its own): sending more now could overtake them. Its later requests wait until those have their outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fenced;
 
@@ -63,7 +64,7 @@ const QUEUE_LIMIT: usize = 64 << 20;
 const STEADY: Duration = Duration::from_secs(1);
 
 impl Lane {
-    pub(super) fn new(shared: Rc<Shared>, number: u64) -> Rc<Self> {
+    pub(super) fn new(shared: Rc<Shared>, target: Target, number: u64) -> Rc<Self> {
         Rc::new(Self {
             shared,
             link: RefCell::new(Link::Idle),
@@ -71,6 +72,7 @@ impl Lane {
             passed: RefCell::default(),
             wake: Notify::new(),
             started: Cell::new(false),
+            target,
             number,
         })
     }
@@ -91,6 +93,18 @@ impl Lane {
         }
         self.passed.borrow_mut().insert(address);
         Ok(())
+    }
+
+    /// Connections to this server that were lost since the start: when the number has changed, it may have been restarted, and
+    /// what it knew may be gone.
+    pub fn epoch(&self) -> u64 {
+        let stats = &self.shared.stats;
+        stats.server_eof.value() + stats.server_err.value() + stats.server_timedout.value()
+    }
+
+    /// Whether all that `client` has sent to this lane has its outcome, so that what it sends next may take another connection.
+    pub fn is_through(&self, client: &Rc<dyn Recipient>) -> Result<(), Fenced> {
+        if self.awaits(client) { Err(Fenced) } else { Ok(()) }
     }
 
     /// Sends a request, at the end of this turn or when the connection is there. Settles the ticket at once if
@@ -176,8 +190,8 @@ impl Lane {
         })
     }
 
-    /// Whether a reply for `client` is awaited here.
-    fn awaits(&self, client: &Rc<dyn Recipient>) -> bool {
+    /// Whether a reply for `client` is awaited here, by whatever connection.
+    pub fn awaits(&self, client: &Rc<dyn Recipient>) -> bool {
         let here = match &*self.link.borrow() {
             Link::Idle | Link::Down(_) | Link::Closed => false,
             Link::Connecting(pipe) => pipe.awaits(|ticket| ticket.is_for(client)),
@@ -235,11 +249,9 @@ impl Lane {
     /// One attempt to connect; requests that waited for it are in the new connection's pipe.
     async fn establish(self: &Rc<Self>) -> Result<Rc<Conn>, ConnectError> {
         let settings = &self.shared.settings;
-        let limit = settings
-            .timeout
-            .map_or(settings.connect_timeout, |timeout| timeout.min(settings.connect_timeout));
+        let limit = settings.connect_limit();
         let stream = tokio::select! {
-            connected = connect(settings, limit) => connected?,
+            connected = connect(settings, self.target, limit) => connected?,
             () = self.until_closed() => return Err(ConnectError { cause: Cause::Shutdown, detail: "closed".into() }),
         };
         let mut link = self.link.borrow_mut();
@@ -248,7 +260,7 @@ impl Lane {
             Link::Closed => return Err(ConnectError { cause: Cause::Shutdown, detail: "closed".into() }),
             Link::Idle | Link::Up(_) | Link::Down(_) => Pipe::default(),
         };
-        let conn = Conn::new(stream, pipe, Rc::clone(&self.shared));
+        let conn = Conn::new(stream, pipe, self.target.protocol, Rc::clone(&self.shared));
         *link = Link::Up(Rc::clone(&conn));
         conn.mark();
         Ok(conn)
@@ -307,12 +319,7 @@ impl Lane {
         if self.is_closed() {
             return;
         }
-        self.shared.failed_since(since);
-        match error.cause {
-            Cause::ConnectTimeout => self.shared.stats.server_timedout.add(1),
-            _ => self.shared.stats.server_err.add(1),
-        }
-        self.shared.log_connect_failure(error, again);
+        self.shared.connect_failed(self.target, error, since, again);
     }
 
     /// Fails what waits, and everything that comes while the lane rests.

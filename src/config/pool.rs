@@ -36,6 +36,8 @@ pub struct Pool {
     pub redis_auth: Option<Secret>,
     /// `redis_db`: SELECTed on every server connection when not 0.
     pub redis_db: u32,
+    /// `databases`: clients may SELECT 0 to one less. Default 16.
+    pub databases: NonZeroU32,
     /// `preconnect`: connect to all servers at start.
     pub preconnect: bool,
     /// `auto_eject_hosts`.
@@ -72,6 +74,8 @@ pub struct Pool {
     pub max_inline: usize,
     /// `connect_timeout` for server connections. Default 1 s.
     pub connect_timeout: Duration,
+    /// `max_leases`: connections to each server that clients may have for themselves at once, over all workers. Default 1,000.
+    pub max_leases: NonZeroU32,
 }
 
 impl Pool {

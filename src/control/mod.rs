@@ -34,7 +34,7 @@ use tracing::{error, info, warn};
 use crate::config::Config;
 use crate::config::Kept;
 use crate::net::Listener;
-use crate::worker::{self, Census, Moved, Notice, Order, Worker};
+use crate::worker::{self, Census, Moved, Notice, Order, Scripts, Worker};
 use board::Board;
 use config_file::ConfigFile;
 use drain::{Drained, Limits, drain};
@@ -128,8 +128,11 @@ impl Control {
         let (publisher, published) = Publisher::first(config.clone(), workers);
         let (notify, notices) = mpsc::channel(NOTICES);
         let census = Arc::new(Census::new(config.process.max_clients));
+        let scripts = Arc::new(Scripts::default());
         let workers = (0..workers)
-            .map(|index| worker::spawn(index, published.clone(), notify.clone(), census.clone()))
+            .map(|index| {
+                worker::spawn(index, published.clone(), notify.clone(), census.clone(), scripts.clone())
+            })
             .collect::<io::Result<Vec<Worker>>>()?;
 
         let Doors { pools, stats } = doors;

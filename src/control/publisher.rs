@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::config::{Config, Kept};
+use crate::backend::LeaseLimit;
+use crate::config::{self, Config, Kept};
 use crate::stats::{PoolStats, WorkerStats};
 use crate::topology::{Generation, PoolIx};
 use crate::worker::{Published, Seats};
@@ -21,8 +22,9 @@ impl Publisher {
         let shape = || config.pools.iter().map(|pool| pool.servers.len());
         let stats = (0..workers).map(|_| Arc::new(WorkerStats::new(shape()))).collect();
         let seats = config.pools.iter().map(|pool| Arc::new(Seats::new(pool.client_connections))).collect();
+        let leases = config.pools.iter().map(leases).collect();
         let generation = Arc::new(Generation::first(config));
-        let (sender, receiver) = watch::channel(Arc::new(Published { generation, stats, seats }));
+        let (sender, receiver) = watch::channel(Arc::new(Published { generation, stats, seats, leases }));
         (Self { published: Arc::new(sender) }, receiver)
     }
 
@@ -53,11 +55,21 @@ impl Publisher {
         for (seats, pool) in seats.iter().zip(&config.pools) {
             seats.set_limit(pool.client_connections);
         }
+        let leases = kept.carry(&now.leases, |pool, before| {
+            pool.carry(before.map_or(&[][..], Vec::as_slice), |limit| limit.cloned().unwrap_or_default())
+        });
+        for (limits, pool) in leases.iter().zip(&config.pools) {
+            limits.iter().for_each(|limit| limit.set_most(pool.max_leases.get()));
+        }
         let generation = Arc::new(now.generation.with_config(config, live));
-        let published = Arc::new(Published { generation, stats, seats });
+        let published = Arc::new(Published { generation, stats, seats, leases });
         self.published.send_replace(Arc::clone(&published));
         published
     }
+}
+
+fn leases(pool: &config::Pool) -> Vec<Arc<LeaseLimit>> {
+    pool.servers.iter().map(|_| Arc::new(LeaseLimit::new(pool.max_leases.get()))).collect()
 }
 
 /// One worker's cells in the shape of the next configuration.

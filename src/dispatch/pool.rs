@@ -3,11 +3,13 @@
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use super::gather::Gather;
-use crate::backend::{Fenced, Lane, Request, Server};
+use super::scripts::Scripts;
+use crate::backend::{Fenced, Lane, Lease, LeasesSpent, Request, Server, Target};
 use crate::command::{Call, CommandTable, Handling};
 use crate::config::{self, Config};
 use crate::exchange::{Recipient, Ticket, Turn};
@@ -27,6 +29,9 @@ pub struct Pool {
     id: PoolId,
     draw: Draw,
     now: RefCell<Now>,
+    /// Scripts that were seen, by whatever worker.
+    pub(super) scripts: Arc<Scripts>,
+    since: Instant,
 }
 
 /// What of a pool the current generation says. Borrowed for moments only, never over an await: adopting the next
@@ -42,6 +47,15 @@ pub struct Now {
     pub servers: Vec<Rc<Server>>,
 }
 
+/// Which of a server's connections a client uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The client's number.
+    pub client: u64,
+    /// Its database and protocol.
+    pub target: Target,
+}
+
 /// The bytes of a request as its client's connection has them.
 #[derive(Clone, Debug)]
 pub enum Payload {
@@ -51,11 +65,30 @@ pub enum Payload {
     Own(Bytes),
 }
 
+impl Payload {
+    /// What is sent of the request `args`.
+    #[inline]
+    pub fn request(self, args: Args<'_>) -> Request<'_> {
+        match self {
+            Self::Scratch => Request::Borrowed(args.raw()),
+            Self::Own(bytes) => Request::Shared(bytes),
+        }
+    }
+}
+
 impl Pool {
-    /// Pool `id`, as `now` has it.
-    pub fn new(id: PoolId, now: Now, stats: Arc<PoolBlock>, turn: Rc<Turn>, draw: Draw) -> Self {
+    /// Pool `id`, as `now` has it. `scripts` are those of the whole process.
+    pub fn new(
+        id: PoolId,
+        now: Now,
+        stats: Arc<PoolBlock>,
+        turn: Rc<Turn>,
+        draw: Draw,
+        scripts: Arc<Scripts>,
+    ) -> Self {
         debug_assert_eq!(now.servers.len(), now.config.pools[now.ix.index()].servers.len());
-        Self { turn, stats, table: CommandTable::builtin(), id, draw, now: RefCell::new(now) }
+        let (table, since) = (CommandTable::builtin(), Instant::now());
+        Self { turn, stats, table, id, draw, now: RefCell::new(now), scripts, since }
     }
 
     /// Its settings now. Not to be held over an await.
@@ -67,6 +100,16 @@ impl Pool {
     /// Who it is.
     pub fn id(&self) -> PoolId {
         self.id
+    }
+
+    /// Every server in the pool's order, live or not.
+    pub fn all_servers(&self) -> impl ExactSizeIterator<Item = ServerIx> + use<> {
+        self.now.borrow().topology.servers()
+    }
+
+    /// How long it has been there: since the start, or the reload that brought it.
+    pub fn uptime(&self) -> Duration {
+        self.since.elapsed()
     }
 
     /// What the generation before said. Keys have new owners from the next call on; calls in flight end where they are.
@@ -108,16 +151,12 @@ impl Pool {
         args: Args<'_>,
         payload: Payload,
         client: &Rc<dyn Recipient>,
-        number: u64,
+        route: Route,
     ) -> Result<(), Fenced> {
-        let lane = self.lane(server, number);
+        let lane = self.lane(server, route);
         lane.admits(client)?;
         let ticket = Ticket::client(Rc::clone(client), client.outbox().admit());
-        let request = match payload {
-            Payload::Scratch => Request::Borrowed(args.raw()),
-            Payload::Own(bytes) => Request::Shared(bytes),
-        };
-        lane.send(request, ticket);
+        lane.send(payload.request(args), ticket);
         Ok(())
     }
 
@@ -128,9 +167,9 @@ impl Pool {
         parts: &[Part],
         fold: Fold,
         client: &Rc<dyn Recipient>,
-        number: u64,
+        route: Route,
     ) -> Result<(), Fenced> {
-        parts.iter().try_for_each(|part| self.lane(part.server, number).admits(client))?;
+        parts.iter().try_for_each(|part| self.lane(part.server, route).admits(client))?;
         let per_key = match call.handling() {
             Handling::Split(kind) => kind.arguments_per_key(),
             _ => 1,
@@ -140,14 +179,57 @@ impl Pool {
         for (i, part) in parts.iter().enumerate() {
             let encode = |out: &mut Vec<u8>| part.encode(call.args, per_key, out);
             let ticket = Ticket::part(gather.clone(), i as u32);
-            self.lane(part.server, number).send(Request::Encoded(&encode), ticket);
+            self.lane(part.server, route).send(Request::Encoded(&encode), ticket);
         }
         self.stats.fragments.add(parts.len() as u64);
         Ok(())
     }
 
+    /// Whether all that `client` has sent to `server` over shared connections has its outcome: only then may it go on over one of its
+    /// own. What it is owed by other servers is no matter.
+    pub fn is_through(
+        &self,
+        server: ServerIx,
+        client: &Rc<dyn Recipient>,
+        route: Route,
+    ) -> Result<(), Fenced> {
+        match client.outbox().pending() {
+            0 => Ok(()),
+            _ => self.lane(server, route).is_through(client),
+        }
+    }
+
+    /// A connection to `server` for one client alone.
+    pub fn lease(&self, server: ServerIx, target: Target) -> Result<Lease, LeasesSpent> {
+        self.now.borrow().servers[server.index()].lease(target)
+    }
+
+    /// Whether `lease` is a connection to `server`.
+    pub fn has_leased(&self, server: ServerIx, lease: &Lease) -> bool {
+        self.now.borrow().servers[server.index()].has_leased(lease)
+    }
+
+    /// Where calls without a key go.
+    pub fn first_live(&self) -> Option<ServerIx> {
+        self.now.borrow().topology.first_live()
+    }
+
+    /// The servers that are live, in the pool's order.
+    pub fn live(&self) -> Vec<ServerIx> {
+        let now = self.now.borrow();
+        (0..)
+            .map(ServerIx)
+            .zip(now.topology.live())
+            .filter_map(|(server, live)| live.then_some(server))
+            .collect()
+    }
+
+    pub(super) fn server(&self, server: ServerIx) -> Rc<Server> {
+        Rc::clone(&self.now.borrow().servers[server.index()])
+    }
+
     #[inline]
-    fn lane(&self, server: ServerIx, number: u64) -> Ref<'_, Rc<Lane>> {
-        Ref::map(self.now.borrow(), |now| now.servers[server.index()].lane(number))
+    pub(super) fn lane(&self, server: ServerIx, route: Route) -> Ref<'_, Rc<Lane>> {
+        Ref::map(self.now.borrow(), |now| now.servers[server.index()].lane(route.target, route.client))
     }
 }

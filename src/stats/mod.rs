@@ -84,6 +84,7 @@ block! {
         forward_error: Counter, "error replies made by the proxy for client requests";
         fragments: Counter, "parts that multi-key requests were split into";
         client_total: Counter, "client connections accepted, refused ones included";
+        scripts_loaded: Counter, "scripts that the proxy gave to a server that lacked them";
         client_refused: Counter, "client connections refused by client_connections";
     }
 }
@@ -104,6 +105,8 @@ block! {
         in_queue_bytes: Gauge, "bytes of them";
         out_queue: Gauge, "requests written and awaiting their reply";
         out_queue_bytes: Gauge, "bytes of them";
+        leases: Gauge, "connections that one client has for itself: transactions, blocking commands";
+        leases_refused: Counter, "requests refused because of max_leases";
         failed_attempts: Gauge, "consecutive failures: attempts to connect, lost connections, timeouts";
         failing_since: Timestamp, "when the first failure of this run happened; 0 while there is none";
         last_success: Timestamp, "when a reply last ended a run of failures or was last noted (at most once a second)";

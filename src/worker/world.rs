@@ -16,6 +16,7 @@ use super::census::Census;
 use super::pools::{Place, Pools};
 use super::{DoorId, Moved, Notice, Order, Published};
 use crate::client::ClientConn;
+use crate::dispatch::Scripts;
 use crate::exchange::Turn;
 use crate::stats::WorkerBlock;
 use crate::topology::PoolId;
@@ -26,6 +27,7 @@ pub(super) struct Seed {
     pub(super) published: watch::Receiver<Arc<Published>>,
     pub(super) notices: mpsc::Sender<Notice>,
     pub(super) census: Arc<Census>,
+    pub(super) scripts: Arc<Scripts>,
     pub(super) own: Arc<WorkerBlock>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
 }
@@ -108,7 +110,7 @@ async fn flush_at_end_of_turn(turn: Rc<Turn>) {
 impl World {
     fn new(seed: &Seed, turn: &Rc<Turn>) -> Self {
         Self {
-            pools: Pools::new(seed.index, turn, seed.notices.clone()),
+            pools: Pools::new(seed.index, turn, seed.notices.clone(), Arc::clone(&seed.scripts)),
             own: Arc::clone(&seed.own),
             census: Arc::clone(&seed.census),
             clients: RefCell::default(),
