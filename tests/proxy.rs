@@ -14,6 +14,7 @@ mod proxy {
     mod limits;
     mod load;
     mod local;
+    mod metrics;
     mod placement;
     mod protocol;
     mod read_only;

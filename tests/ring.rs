@@ -279,6 +279,9 @@ fn generations_share_what_stays() {
         max_clients: None,
         drain_timeout: Duration::from_secs(10),
         log_format: LogFormat::Text,
+        metrics: None,
+        admin: None,
+        admin_password: None,
     };
     let config = Config { path: "nutcracker.yml".into(), process, pools, warnings: Vec::new() };
 

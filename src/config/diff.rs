@@ -73,7 +73,7 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
 impl Change {
     /// Whether a reload can't bring it about.
     pub fn needs_restart(&self) -> bool {
-        matches!(self, Self::Process("threads" | "log_format"))
+        matches!(self, Self::Process("threads" | "log_format" | "metrics" | "admin"))
     }
 
     /// Whether keys of a pool that stays may be looked for on another server than before.
@@ -126,7 +126,7 @@ fn process(old: &Config, new: &Config) -> Vec<Change> {
     use super::Process;
 
     let (old, new) = (&old.process, &new.process);
-    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format], left out: []);
+    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format, metrics, admin, admin_password], left out: []);
     names.into_iter().map(Change::Process).collect()
 }
 

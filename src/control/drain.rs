@@ -46,6 +46,7 @@ pub async fn drain(
     let (clients, requests) = sources.in_flight();
     let limit_ms = millis(limits.finish);
     info!(clients, requests, limit_ms, "draining: no new clients, finishing what is in flight");
+    sources.draining.set(true);
     order_all(workers, limits.finish);
 
     let deadline = (start + limits.finish + limits.grace).into();
@@ -138,9 +139,11 @@ mod tests {
         std::fs::write(file.path(), YAML).unwrap();
         let config = Arc::new(Config::load(file.path()).unwrap());
         let pool = PoolStats { pool: Default::default(), servers: vec![Default::default()] };
-        let stats = Arc::new(WorkerStats { pools: vec![pool] });
+        let stats = Arc::new(WorkerStats { worker: Default::default(), pools: vec![pool] });
         let health = Arc::new(HealthStats::new(&config));
-        let sources = Sources::new(config, vec![stats.clone()], health, 1);
+        let (_, generations) =
+            tokio::sync::watch::channel(Arc::new(crate::topology::Generation::first(config)));
+        let sources = Sources::new(generations, vec![stats.clone()], health, 1);
         let (orders, received) = mpsc::unbounded_channel();
         let (notify, mut notices) = mpsc::channel(8);
         let worker = Worker { index: 0, orders, stats, thread: std::thread::spawn(|| {}) };

@@ -8,11 +8,15 @@ mod board;
 mod dealer;
 mod doors;
 mod drain;
+mod exposition;
 mod health;
+mod http;
 mod probe;
+mod process;
 mod report;
 mod signals;
 mod stats_port;
+mod visitors;
 
 use std::fmt;
 use std::io;
@@ -25,7 +29,7 @@ use tokio::time::MissedTickBehavior;
 use tracing::{error, info};
 
 use crate::config::Config;
-use crate::net::{Listener, SocketFile};
+use crate::net::SocketFile;
 use crate::topology::Generation;
 use crate::worker::{self, Census, Notice, Order, Worker};
 use board::Board;
@@ -33,6 +37,7 @@ use dealer::Dealer;
 use doors::PoolDoor;
 use drain::{Drained, Limits, drain};
 use report::{HealthStats, Sources};
+use visitors::Door;
 
 pub use doors::{Doors, OpenError, announce, sockets};
 pub use signals::{Signal, Signals};
@@ -112,14 +117,14 @@ impl Control {
         let health = Arc::new(HealthStats::new(&config));
         let cells: Vec<_> = workers.iter().map(|worker| worker.stats.clone()).collect();
         let sockets: usize = config.pools.iter().map(|pool| doors::sockets(pool, workers.len())).sum();
-        let sources = Sources::new(config.clone(), cells.clone(), health.clone(), sockets as u64 + 1);
+        let sources = Sources::new(watching, cells.clone(), health.clone(), sockets as u64 + 1);
         let sources = Rc::new(sources);
 
-        let Doors { pools, stats, files } = doors;
+        let Doors { pools, stats, metrics, admin: _, files } = doors;
         let dealer = hand_out(&workers, pools)?;
-        if let Listener::Tcp(stats) = stats {
-            let stats = tokio::net::TcpListener::from_std(stats)?;
-            tokio::task::spawn_local(stats_port::serve(stats, sources.clone()));
+        tokio::task::spawn_local(stats_port::serve(Door::new(stats)?, sources.clone()));
+        if let Some(metrics) = metrics {
+            tokio::task::spawn_local(http::serve(Door::new(metrics)?, sources.clone()));
         }
         let board = Board::new(cells, generations, health);
         let ended = watch_ends(&workers);

@@ -1,17 +1,19 @@
 //! The stats port's JSON: twemproxy's names, shape, order and spacing, with live values and our own numbers behind.
 
-use std::cell::OnceCell;
+use std::cell::{Cell as StdCell, OnceCell, RefCell};
 use std::io;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::stats::{
     Cell, Definition, Kind, PoolBlock, PoolHealthBlock, PoolSpreadBlock, ServerBlock, ServerHealthBlock,
-    pool_definitions, server_definitions,
+    ServerPlaceBlock, pool_definitions, server_definitions,
 };
+use crate::topology::Generation;
 use crate::worker::WorkerStats;
 
 /// What control itself counts, by `PoolIx` and `ServerIx`. Only control writes it.
@@ -43,7 +45,15 @@ pub struct Sources {
     pub listeners: u64,
     /// When the process started.
     pub started: Instant,
+    /// The same, as others see it.
+    pub started_at: SystemTime,
+    /// The process goes down.
+    pub draining: StdCell<bool>,
+    /// What is in use now.
+    pub generations: watch::Receiver<Arc<Generation>>,
     hostname: OnceCell<String>,
+    /// Shares of the key space by `PoolIx` and `ServerIx`, and the generation that they are of.
+    shares: RefCell<(u64, Vec<Vec<f64>>)>,
 }
 
 impl HealthStats {
@@ -60,13 +70,24 @@ impl HealthStats {
 impl Sources {
     /// Gathers the sources; uptime counts from now.
     pub fn new(
-        config: Arc<Config>,
+        generations: watch::Receiver<Arc<Generation>>,
         workers: Vec<Arc<WorkerStats>>,
         health: Arc<HealthStats>,
         listeners: u64,
     ) -> Self {
-        let started = Instant::now();
-        Self { config, workers, health, listeners, started, hostname: OnceCell::new() }
+        let config = Arc::clone(&generations.borrow().config);
+        Self {
+            config,
+            workers,
+            health,
+            listeners,
+            started: Instant::now(),
+            started_at: SystemTime::now(),
+            draining: StdCell::new(false),
+            generations,
+            hostname: OnceCell::new(),
+            shares: RefCell::default(),
+        }
     }
 
     /// The whole answer: one JSON object and a line feed.
@@ -92,6 +113,43 @@ impl Sources {
                 name => name.into(),
             }
         })
+    }
+
+    /// All numbers of a pool.
+    pub fn pool_numbers(&self, pool: usize) -> Vec<Number> {
+        let blocks = self.workers.iter().map(|worker| worker.pools[pool].pool.cells());
+        let mut numbers = summed(PoolBlock::DEFINITIONS, blocks);
+        let health = &self.health.pools[pool].pool;
+        numbers.extend(summed(PoolHealthBlock::DEFINITIONS, std::iter::once(health.cells())));
+        let spread = self.spread(pool);
+        numbers.extend(summed(PoolSpreadBlock::DEFINITIONS, std::iter::once(spread.cells())));
+        numbers
+    }
+
+    /// All numbers of a server.
+    pub fn server_numbers(&self, pool: usize, server: usize) -> Vec<Number> {
+        let blocks = self.workers.iter().map(|worker| worker.pools[pool].servers[server].cells());
+        let mut numbers = summed(ServerBlock::DEFINITIONS, blocks);
+        let health = &self.health.pools[pool].servers[server];
+        numbers.extend(summed(ServerHealthBlock::DEFINITIONS, std::iter::once(health.cells())));
+        let place = self.place(pool, server);
+        numbers.extend(summed(ServerPlaceBlock::DEFINITIONS, std::iter::once(place.cells())));
+        numbers
+    }
+
+    /// Where a server stands in its pool now.
+    fn place(&self, pool: usize, server: usize) -> ServerPlaceBlock {
+        let generation = self.generations.borrow();
+        let mut shares = self.shares.borrow_mut();
+        if shares.0 != generation.number {
+            *shares = (generation.number, generation.pools.iter().map(|pool| pool.share()).collect());
+        }
+        let percent = shares.1.get(pool).and_then(|pool| pool.get(server)).copied().unwrap_or_default();
+        let live = generation.pools.get(pool).and_then(|pool| pool.live().get(server).copied());
+        let place = ServerPlaceBlock::default();
+        place.ring_share.set((percent * 10_000.0).round() as u64);
+        place.live.set(u64::from(live.unwrap_or(false)));
+        place
     }
 
     fn spread(&self, pool: usize) -> PoolSpreadBlock {
@@ -155,15 +213,8 @@ impl Serialize for Report<'_> {
 impl Serialize for PoolReport<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { sources, pool } = *self;
-        let blocks = sources.workers.iter().map(|worker| worker.pools[pool].pool.cells());
-        let mut numbers = summed(PoolBlock::DEFINITIONS, blocks);
-        let health = &sources.health.pools[pool].pool;
-        numbers.extend(summed(PoolHealthBlock::DEFINITIONS, std::iter::once(health.cells())));
-        let spread = sources.spread(pool);
-        numbers.extend(summed(PoolSpreadBlock::DEFINITIONS, std::iter::once(spread.cells())));
-
         let mut map = serializer.serialize_map(None)?;
-        write_in_order(&mut map, &pool_definitions(), &numbers)?;
+        write_in_order(&mut map, &pool_definitions(), &sources.pool_numbers(pool))?;
         for (server, config) in sources.config.pools[pool].servers.iter().enumerate() {
             map.serialize_entry(&config.name, &ServerReport { sources, pool, server })?;
         }
@@ -174,21 +225,17 @@ impl Serialize for PoolReport<'_> {
 impl Serialize for ServerReport<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { sources, pool, server } = *self;
-        let blocks = sources.workers.iter().map(|worker| worker.pools[pool].servers[server].cells());
-        let mut numbers = summed(ServerBlock::DEFINITIONS, blocks);
-        let health = &sources.health.pools[pool].servers[server];
-        numbers.extend(summed(ServerHealthBlock::DEFINITIONS, std::iter::once(health.cells())));
-
         let mut map = serializer.serialize_map(None)?;
-        write_in_order(&mut map, &server_definitions(), &numbers)?;
+        write_in_order(&mut map, &server_definitions(), &sources.server_numbers(pool, server))?;
         map.end()
     }
 }
 
-type Number = (&'static str, u64);
+/// A number and its name in the definitions.
+pub type Number = (&'static str, u64);
 
 /// One number for each definition: counters and gauges are added up, of points in time the latest counts.
-fn summed<'a, C>(definitions: &[Definition], blocks: impl Iterator<Item = C>) -> Vec<Number>
+pub(super) fn summed<'a, C>(definitions: &[Definition], blocks: impl Iterator<Item = C>) -> Vec<Number>
 where
     C: Iterator<Item = &'a Cell>,
 {
@@ -196,8 +243,8 @@ where
     for cells in blocks {
         for ((cell, definition), (_, number)) in cells.zip(definitions).zip(&mut numbers) {
             *number = match definition.kind {
-                Kind::Counter | Kind::Gauge => number.wrapping_add(cell.value()),
-                Kind::Timestamp => cell.value().max(*number),
+                Kind::Counter | Kind::Gauge | Kind::Spent => number.wrapping_add(cell.value()),
+                Kind::Timestamp | Kind::Share => cell.value().max(*number),
             };
         }
     }
@@ -267,7 +314,8 @@ mod tests {
         let config = config();
         let workers = vec![worker(&config), worker(&config)];
         let health = Arc::new(HealthStats::new(&config));
-        Sources::new(config, workers, health, 2)
+        let (_, generations) = watch::channel(Arc::new(Generation::first(config)));
+        Sources::new(generations, workers, health, 2)
     }
 
     fn rendered(sources: &Sources) -> (String, serde_json::Value) {

@@ -3,8 +3,12 @@
 //! A worker owns one [`PoolBlock`] per pool and one [`ServerBlock`] per server, and adds with a relaxed load and
 //! store (no read-modify-write). The control thread holds the same `Arc`s and sums them when asked.
 
+mod metric;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use metric::{Scope, Unit, families, metrics_reference};
 
 /// A number that one thread writes and others read. Gauges are counters that also go down.
 #[derive(Debug, Default)]
@@ -41,6 +45,10 @@ pub enum Kind {
     Gauge,
     /// A point in time, microseconds since 1970; 0: never.
     Timestamp,
+    /// Time spent, in microseconds; only goes up.
+    Spent,
+    /// A part of a whole, in millionths; goes up and down.
+    Share,
 }
 
 /// Name, kind and meaning of one cell, as docs and stats show it.
@@ -48,14 +56,27 @@ pub enum Kind {
 pub struct Definition {
     /// twemproxy's name where the meaning is the same.
     pub name: &'static str,
+    /// The name as a metric, where it isn't made from `name`.
+    pub metric: Option<&'static str>,
     /// What it counts.
     pub kind: Kind,
     /// One line.
     pub help: &'static str,
 }
 
+macro_rules! given {
+    () => {
+        None
+    };
+    ($name:literal) => {
+        Some($name)
+    };
+}
+
 macro_rules! block {
-    ($(#[$doc:meta])* $block:ident { $($name:ident: $kind:ident, $help:literal;)* }) => {
+    ($(#[$doc:meta])* $block:ident {
+        $($name:ident $(as $metric:literal)?: $kind:ident, $help:literal;)*
+    }) => {
         $(#[$doc])*
         #[derive(Debug, Default)]
         pub struct $block {
@@ -65,7 +86,12 @@ macro_rules! block {
         impl $block {
             /// All cells of this block, in the order of [`Self::cells`].
             pub const DEFINITIONS: &'static [Definition] =
-                &[$(Definition { name: stringify!($name), kind: Kind::$kind, help: $help },)*];
+                &[$(Definition {
+                    name: stringify!($name),
+                    metric: given!($($metric)?),
+                    kind: Kind::$kind,
+                    help: $help,
+                },)*];
 
             /// All cells, in the order of [`Self::DEFINITIONS`].
             pub fn cells(&self) -> impl Iterator<Item = &Cell> {
@@ -83,7 +109,7 @@ block! {
         client_connections: Gauge, "open client connections";
         forward_error: Counter, "error replies made by the proxy for client requests";
         fragments: Counter, "parts that multi-key requests were split into";
-        client_total: Counter, "client connections accepted, refused ones included";
+        client_total as "client_connections_opened": Counter, "client connections accepted, refused ones included";
         client_refused: Counter, "client connections refused by client_connections";
     }
 }
@@ -95,7 +121,7 @@ block! {
         server_err: Counter, "connections lost to another error";
         server_timedout: Counter, "connections given up after the timeout";
         server_connections: Gauge, "established connections";
-        server_total: Counter, "connections established since start";
+        server_total as "connections_opened": Counter, "connections established since start";
         requests: Counter, "requests forwarded, each part of a split one counted";
         request_bytes: Counter, "bytes of them";
         responses: Counter, "replies received for them";
@@ -110,9 +136,19 @@ block! {
     }
 }
 
+block! {
+    /// What one worker says of itself.
+    WorkerBlock {
+        loop_seen_at as "loop_seen": Timestamp, "when the worker's event loop last came around; it does at least once a second";
+        loop_late as "loop_late_seconds": Spent, "how much later than they were due the loop's ticks came, added up: time in which it was busy";
+    }
+}
+
 /// The cells of one worker, for control to sum. The shape is that of the configuration: pools, and their servers.
 #[derive(Debug)]
 pub struct WorkerStats {
+    /// The worker's own.
+    pub worker: WorkerBlock,
     /// By `PoolIx`.
     pub pools: Vec<PoolStats>,
 }
@@ -133,7 +169,7 @@ impl WorkerStats {
             pool: Arc::default(),
             servers: (0..servers).map(|_| Arc::default()).collect(),
         };
-        Self { pools: servers.into_iter().map(pool).collect() }
+        Self { worker: WorkerBlock::default(), pools: servers.into_iter().map(pool).collect() }
     }
 }
 
@@ -156,6 +192,34 @@ block! {
     /// What control notes of one server.
     ServerHealthBlock {
         server_ejected_at: Timestamp, "when the server was last ejected, microseconds since 1970; 0: never";
+    }
+}
+
+block! {
+    /// Where a server stands in its pool now; control sets it when it is asked.
+    ServerPlaceBlock {
+        live: Gauge, "1 while the server owns its keys, 0 while it is ejected or drained";
+        ring_share: Share, "the part of the pool's hash values that leads to the server now, in millionths";
+    }
+}
+
+block! {
+    /// The process as the system sees it; control sets it when it is asked. The names are those that all programs use.
+    ProcessBlock {
+        start_time as "start_time_seconds": Timestamp, "when the process started";
+        cpu as "cpu_seconds": Spent, "processor time used, in user and in system mode";
+        resident_memory_bytes: Gauge, "memory in use, as the system counts it";
+        open_fds: Gauge, "open file descriptors";
+        max_fds: Gauge, "most file descriptors that may be open";
+    }
+}
+
+block! {
+    /// shardwise as a whole; control sets it when it is asked.
+    ProxyBlock {
+        workers: Gauge, "worker threads";
+        generation: Gauge, "number of the generation of configuration and topology that is in use, from 1";
+        draining: Gauge, "1 once the process is going down";
     }
 }
 
@@ -188,7 +252,8 @@ pub fn pool_definitions() -> Vec<Definition> {
 
 /// All numbers of a server in the order in which they are shown: twemproxy's, then our own.
 pub fn server_definitions() -> Vec<Definition> {
-    in_order(&[ServerBlock::DEFINITIONS, ServerHealthBlock::DEFINITIONS], &TWEMPROXY_SERVER)
+    let blocks = [ServerBlock::DEFINITIONS, ServerHealthBlock::DEFINITIONS, ServerPlaceBlock::DEFINITIONS];
+    in_order(&blocks, &TWEMPROXY_SERVER)
 }
 
 fn in_order(blocks: &[&[Definition]], first: &[&str]) -> Vec<Definition> {

@@ -6,10 +6,11 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::MissedTickBehavior;
 
 use super::accept;
 use super::census::Census;
@@ -47,6 +48,12 @@ pub(super) struct World {
     phase: Cell<Phase>,
 }
 
+/// How often the loop shows that it comes around.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the runtime's timers may be late by themselves.
+const TIMER_GRAIN: Duration = Duration::from_millis(2);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Serving,
@@ -67,6 +74,7 @@ pub(super) fn run(mut builder: Builder, seed: Seed) {
 async fn live(mut seed: Seed) {
     let turn = Rc::new(Turn::default());
     tokio::task::spawn_local(flush_at_end_of_turn(Rc::clone(&turn)));
+    tokio::task::spawn_local(tick(Arc::clone(&seed.stats)));
     let world = Rc::new(World::new(&seed, &turn));
     let limit = loop {
         tokio::select! {
@@ -99,6 +107,19 @@ async fn flush_at_end_of_turn(turn: Rc<Turn>) {
         Poll::<()>::Pending
     })
     .await;
+}
+
+/// Shows that this thread's loop comes around, and how late: a tick that waits stands behind work.
+async fn tick(stats: Arc<WorkerStats>) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let due = ticks.tick().await;
+        let late = due.elapsed().saturating_sub(TIMER_GRAIN);
+        stats.worker.loop_late.add(late.as_micros() as u64);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        stats.worker.loop_seen_at.set(since.as_micros() as u64);
+    }
 }
 
 impl World {
