@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help build demo test test-clients bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
+.PHONY: help build demo test test-clients soak bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -24,6 +24,12 @@ test: ## unit, property and layer tests, real servers, a smoke test of each clie
 test-clients: ## every test of every client library
 	tests/setup.sh test
 	$(CARGO) test --locked --test clients -- --include-ignored --nocapture --test-threads=1
+
+soak: ## 100,000 simulated runs, then chaos against real servers for ten minutes, at least 5 million answers
+	tests/setup.sh test
+	SIM_SEEDS=$(or $(SOAK_SEEDS),100000) $(CARGO) test --locked --test sim -- --nocapture
+	CHAOS_SECONDS=$(or $(SOAK_SECONDS),600) CHAOS_CLIENTS=300 CHAOS_ANSWERS=$(or $(SOAK_ANSWERS),5000000) \
+	  $(CARGO) test --locked --test chaos -- --nocapture
 
 bench: ## micro-benchmarks (criterion)
 	$(CARGO) bench --locked

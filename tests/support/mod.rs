@@ -23,7 +23,7 @@ pub use ports::Port;
 pub use process::{Process, locate};
 pub use random::Random;
 pub use redis::Redis;
-pub use resp::{Resp, Value, encode};
+pub use resp::{Resp, Sender, Value, encode};
 pub use shards::Shards;
 pub use shardwise::Shardwise;
 pub use wait::{PATIENCE, poll, wait_until};

@@ -96,6 +96,11 @@ impl Resp {
         })
     }
 
+    /// Another hand on the same connection, to send with while this one reads.
+    pub fn sender(&self) -> Sender {
+        Sender(self.reader.get_ref().try_clone().expect("an open socket has another handle"))
+    }
+
     /// Sends these bytes as they are.
     #[track_caller]
     pub fn send_raw(&mut self, bytes: impl AsRef<[u8]>) {
@@ -223,6 +228,17 @@ impl Resp {
     /// Like [`Self::finish`], to a peer that may have closed.
     pub fn try_finish(&mut self) -> io::Result<()> {
         self.reader.get_ref().shutdown(Shutdown::Write)
+    }
+}
+
+/// Sends on a connection that somebody else reads.
+#[derive(Debug)]
+pub struct Sender(Socket);
+
+impl Sender {
+    /// Sends these bytes as they are, to a peer that may have closed.
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
     }
 }
 
