@@ -21,9 +21,10 @@ test: ## unit, property and layer tests, real servers, a smoke test of each clie
 	$(CARGO) test --locked --no-fail-fast
 	$(CARGO) test --locked --benches
 
-test-clients: ## every test of every client library
+test-clients: ## every test of every client library, of redis_exporter, promtool and a browser
 	tests/setup.sh test
-	$(CARGO) test --locked --test clients -- --include-ignored --nocapture --test-threads=1
+	tests/setup.sh operating
+	$(CARGO) test --locked --test clients --test operating -- --include-ignored --nocapture --test-threads=1
 
 soak: ## 100,000 simulated runs, then chaos against real servers for ten minutes, at least 5 million answers
 	tests/setup.sh test

@@ -3,6 +3,7 @@
 mod support;
 
 mod proxy {
+    mod admin;
     mod auth;
     mod compare;
     mod crosskeys;

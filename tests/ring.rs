@@ -282,6 +282,7 @@ fn generations_share_what_stays() {
         metrics: None,
         admin: None,
         admin_password: None,
+        slowlog_slower_than: None,
     };
     let config = Config { path: "nutcracker.yml".into(), process, pools, warnings: Vec::new() };
 

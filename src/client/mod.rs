@@ -6,6 +6,8 @@ mod conn;
 mod hello;
 mod local;
 mod session;
+mod watch;
 
 pub use conn::{ClientConn, Closed, Phase};
 pub use session::Session;
+pub use watch::{ClientInfo, SLOW_KEPT, SlowRequest, Watch};

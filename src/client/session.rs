@@ -71,6 +71,8 @@ impl Session {
             Err(_) if !self.authenticated => return refuse(ErrorReply::no_auth(), pool, recipient),
             Err(error) => return refuse(error.reply(), pool, recipient),
         };
+        pool.stats.client_requests.add(1);
+        recipient.outbox().set_command(call.ix.0);
         let plan = pool.plan(&call);
         if !self.authenticated && !is_open_to_all(&plan) {
             return refuse(ErrorReply::no_auth(), pool, recipient);

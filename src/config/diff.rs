@@ -126,7 +126,7 @@ fn process(old: &Config, new: &Config) -> Vec<Change> {
     use super::Process;
 
     let (old, new) = (&old.process, &new.process);
-    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format, metrics, admin, admin_password], left out: []);
+    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format, metrics, admin, admin_password, slowlog_slower_than], left out: []);
     names.into_iter().map(Change::Process).collect()
 }
 

@@ -31,6 +31,8 @@ pub struct Process {
     pub admin: Option<Listen>,
     /// `admin_password` or the content of `admin_password_file`: for the admin port.
     pub admin_password: Option<Secret>,
+    /// `slowlog_slower_than`: requests that take so long are remembered; `None`: none is. Default 10 ms.
+    pub slowlog_slower_than: Option<Duration>,
 }
 
 /// The section as far as its keys alone can tell.
@@ -144,6 +146,16 @@ pub(super) static KEYS: &[Key<ProcessDraft>] = &[
         field: Field::Secret("a file name", |draft, text| draft.admin_password_file = Some(text)),
         meaning: "A file with the password of the admin port instead, relative to this file's folder; one newline at its end is not part of it.",
     },
+    Key {
+        name: "slowlog_slower_than",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("10ms"),
+        field: Field::Duration(Duration::ZERO..=Duration::from_secs(3600), |draft, v| {
+            draft.process.slowlog_slower_than = (!v.is_zero()).then_some(v);
+        }),
+        meaning: "Requests that take so long, from their admission to the server's reply, are remembered for `SLOWLOG GET` on the \
+                  admin port, 128 by each worker. 0: none is.",
+    },
 ];
 
 impl Default for Process {
@@ -157,6 +169,7 @@ impl Default for Process {
             metrics: None,
             admin: None,
             admin_password: None,
+            slowlog_slower_than: None,
         };
         let mut draft = ProcessDraft { process, admin_password: None, admin_password_file: None };
         Key::set_absent(KEYS, &mut draft);

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::process;
 use super::report::{Number, Sources, summed};
-use crate::stats::{Definition, ProxyBlock, Scope, Unit, WorkerBlock, families};
+use crate::stats::{Definition, ProxyBlock, Scope, Unit, WorkerBlock, families, time_families};
 
 /// Which of the two text formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,9 @@ pub fn exposition(sources: &Sources, format: Format) -> String {
         for definition in families(scope) {
             family(&mut out, format, scope, &definition, &rows);
         }
+        for definition in time_families(scope) {
+            histograms(&mut out, format, scope, definition, sources);
+        }
     }
     if format == Format::OpenMetrics {
         out.push_str("# EOF\n");
@@ -73,11 +76,34 @@ fn family(out: &mut String, format: Format, scope: Scope, definition: &Definitio
         let (_, value) = number.expect("rows and families come from the same blocks");
         let _ = match definition.unit() {
             Unit::Plain => writeln!(out, "{name}{suffix}{labels} {value}"),
-            Unit::Millionths => {
-                writeln!(out, "{name}{suffix}{labels} {}.{:06}", value / 1_000_000, value % 1_000_000)
-            }
+            Unit::Millionths => writeln!(out, "{name}{suffix}{labels} {}", seconds(*value)),
         };
     }
+}
+
+/// Powers of two of microseconds that have a bucket: 64 µs … 8.4 s.
+const SHOWN_POWERS: std::ops::RangeInclusive<u32> = 6..=23;
+
+fn histograms(out: &mut String, format: Format, scope: Scope, definition: &Definition, sources: &Sources) {
+    let name = definition.family(scope);
+    head(out, format, &name, "", (definition.metric_type(), &definition.metric_help()));
+    for (values, snapshot) in sources.times(scope, definition.name) {
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        let labels = labels(scope, &values);
+        let inside = labels.trim_matches(['{', '}']);
+        for power in SHOWN_POWERS {
+            let bound = seconds(1 << power);
+            let _ = writeln!(out, "{name}_bucket{{{inside},le=\"{bound}\"}} {}", snapshot.below_power(power));
+        }
+        let count = snapshot.count();
+        let _ = writeln!(out, "{name}_bucket{{{inside},le=\"+Inf\"}} {count}");
+        let _ = writeln!(out, "{name}_sum{labels} {}", seconds(snapshot.sum));
+        let _ = writeln!(out, "{name}_count{labels} {count}");
+    }
+}
+
+fn seconds(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
 fn rows(sources: &Sources, scope: Scope) -> Vec<Row> {
@@ -98,6 +124,7 @@ fn rows(sources: &Sources, scope: Scope) -> Vec<Row> {
                 (labels(scope, &[&index.to_string()]), numbers)
             })
             .collect(),
+        Scope::Group => Vec::new(),
         Scope::Pool => {
             pools().map(|(ix, pool)| (labels(scope, &[&pool.name]), sources.pool_numbers(ix))).collect()
         }

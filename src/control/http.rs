@@ -1,4 +1,4 @@
-//! HTTP for machines and people: metrics, health, the numbers as JSON. Read-only.
+//! HTTP for machines and people: metrics, health, the numbers as JSON, a live page. Read-only.
 //!
 //! hyper parses; everything is bounded: connections at once, bytes of a header, time. One request a connection:
 //! scrapers come every few seconds, and idle connections would take the places of others.
@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{
+    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -18,6 +20,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::exposition::{Format, exposition};
+use super::page::{PAGE, POLICY, live};
 use super::report::Sources;
 use super::visitors::{Door, Visitor, welcome};
 
@@ -72,9 +75,11 @@ fn respond(request: &Request<Incoming>, sources: &Sources) -> Response<Full<Byte
         "/metrics" => metrics(request, sources),
         "/livez" => livez(sources),
         "/readyz" => readyz(sources),
+        "/" => (StatusCode::OK, "text/html; charset=utf-8", PAGE.as_bytes().to_vec()),
+        "/live" => (StatusCode::OK, "application/json", live(sources).to_string().into_bytes()),
         "/stats" => (StatusCode::OK, "application/json", sources.render()),
         _ => {
-            let paths = b"not found; there are /metrics /livez /readyz /stats\n".to_vec();
+            let paths = b"not found; there are / /metrics /livez /readyz /stats\n".to_vec();
             (StatusCode::NOT_FOUND, TEXT, paths)
         }
     })
@@ -85,6 +90,8 @@ fn response((status, content_type, body): Answer) -> Response<Full<Bytes>> {
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -3,6 +3,7 @@
 //! Control is the main thread, with a runtime of its own. It talks to the workers by rare [`Order`]s and by
 //! publishing generations; it hears of them by lossy [`Notice`]s and by reading their cells.
 
+mod admin;
 mod answers;
 mod board;
 mod dealer;
@@ -11,11 +12,13 @@ mod drain;
 mod exposition;
 mod health;
 mod http;
+mod page;
 mod probe;
 mod process;
 mod report;
 mod signals;
 mod stats_port;
+mod timings;
 mod visitors;
 
 use std::fmt;
@@ -32,6 +35,7 @@ use crate::config::Config;
 use crate::net::SocketFile;
 use crate::topology::Generation;
 use crate::worker::{self, Census, Notice, Order, Worker};
+use admin::Admin;
 use board::Board;
 use dealer::Dealer;
 use doors::PoolDoor;
@@ -39,6 +43,7 @@ use drain::{Drained, Limits, drain};
 use report::{HealthStats, Sources};
 use visitors::Door;
 
+pub use admin::admin_reference;
 pub use doors::{Doors, OpenError, announce, sockets};
 pub use signals::{Signal, Signals};
 
@@ -120,11 +125,16 @@ impl Control {
         let sources = Sources::new(watching, cells.clone(), health.clone(), sockets as u64 + 1);
         let sources = Rc::new(sources);
 
-        let Doors { pools, stats, metrics, admin: _, files } = doors;
+        let Doors { pools, stats, metrics, admin, files } = doors;
         let dealer = hand_out(&workers, pools)?;
         tokio::task::spawn_local(stats_port::serve(Door::new(stats)?, sources.clone()));
         if let Some(metrics) = metrics {
             tokio::task::spawn_local(http::serve(Door::new(metrics)?, sources.clone()));
+        }
+        if let Some(door) = admin {
+            let orders = workers.iter().map(|worker| worker.orders.clone()).collect();
+            let admin = Admin::new(sources.clone(), orders, config.process.admin_password.clone());
+            tokio::task::spawn_local(admin::serve(Door::new(door)?, admin));
         }
         let board = Board::new(cells, generations, health);
         let ended = watch_ends(&workers);

@@ -19,6 +19,17 @@ pub fn block(started_at: SystemTime) -> ProcessBlock {
     block
 }
 
+/// Processor time in user and in system mode, in seconds.
+pub fn cpu_seconds() -> (f64, f64) {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The second field, the program's name, may contain anything up to its closing parenthesis.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let per_second = rustix::param::clock_ticks_per_second() as f64;
+    let seconds =
+        |at: usize| fields.get(at).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0) / per_second;
+    (seconds(11), seconds(12))
+}
+
 /// A line of /proc/self/status, in kilobytes.
 pub fn status_kilobytes(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

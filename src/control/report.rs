@@ -243,7 +243,7 @@ where
     for cells in blocks {
         for ((cell, definition), (_, number)) in cells.zip(definitions).zip(&mut numbers) {
             *number = match definition.kind {
-                Kind::Counter | Kind::Gauge | Kind::Spent => number.wrapping_add(cell.value()),
+                Kind::Counter | Kind::Gauge | Kind::Spent | Kind::Time => number.wrapping_add(cell.value()),
                 Kind::Timestamp | Kind::Share => cell.value().max(*number),
             };
         }

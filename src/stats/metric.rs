@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::{Definition, Kind, ProcessBlock, ProxyBlock, WorkerBlock, pool_definitions, server_definitions};
+use super::{
+    Definition, Kind, PoolBlock, ProcessBlock, ProxyBlock, ServerBlock, WorkerBlock, pool_definitions,
+    server_definitions,
+};
 
 /// What a number is said of: the beginning of its metric's name, and the labels that tell one sample from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub enum Scope {
     Pool,
     /// One server of a pool, over all workers.
     Server,
+    /// One group of commands in a pool, over all workers.
+    Group,
 }
 
 /// How a cell's number is shown.
@@ -32,11 +37,20 @@ pub enum Unit {
 /// The text around the tables of docs/metrics.md.
 const FRAME: &str = include_str!("metrics.md");
 
+/// What is known of each group of commands.
+const GROUP_TIMES: &[Definition] = &[Definition {
+    name: "seconds",
+    metric: None,
+    kind: Kind::Time,
+    help: "from a request's admission until its reply, or the last part of it, had come from a server",
+}];
+
 // === impl Scope ===
 
 impl Scope {
     /// All, in the order in which they are shown.
-    pub const ALL: [Self; 5] = [Self::Proxy, Self::Process, Self::Worker, Self::Pool, Self::Server];
+    pub const ALL: [Self; 6] =
+        [Self::Proxy, Self::Process, Self::Worker, Self::Pool, Self::Server, Self::Group];
 
     /// Names of the labels of each sample.
     pub fn labels(self) -> &'static [&'static str] {
@@ -45,6 +59,7 @@ impl Scope {
             Self::Worker => &["worker"],
             Self::Pool => &["pool"],
             Self::Server => &["pool", "server"],
+            Self::Group => &["pool", "group"],
         }
     }
 
@@ -55,6 +70,7 @@ impl Scope {
             Self::Worker => "shardwise_worker_",
             Self::Pool => "shardwise_pool_",
             Self::Server => "shardwise_server_",
+            Self::Group => "shardwise_command_",
         }
     }
 }
@@ -67,6 +83,17 @@ pub fn families(scope: Scope) -> Vec<Definition> {
         Scope::Worker => WorkerBlock::DEFINITIONS.to_vec(),
         Scope::Pool => pool_definitions(),
         Scope::Server => server_definitions(),
+        Scope::Group => Vec::new(),
+    }
+}
+
+/// The definitions of all metrics of a scope that are histograms.
+pub fn time_families(scope: Scope) -> &'static [Definition] {
+    match scope {
+        Scope::Process | Scope::Proxy | Scope::Worker => &[],
+        Scope::Pool => PoolBlock::TIMES,
+        Scope::Server => ServerBlock::TIMES,
+        Scope::Group => GROUP_TIMES,
     }
 }
 
@@ -91,7 +118,7 @@ impl Definition {
     pub fn suffix(&self) -> &'static str {
         match self.kind {
             Kind::Counter | Kind::Spent => "_total",
-            Kind::Gauge | Kind::Timestamp | Kind::Share => "",
+            Kind::Gauge | Kind::Timestamp | Kind::Share | Kind::Time => "",
         }
     }
 
@@ -100,6 +127,7 @@ impl Definition {
         match self.kind {
             Kind::Counter | Kind::Spent => "counter",
             Kind::Gauge | Kind::Timestamp | Kind::Share => "gauge",
+            Kind::Time => "histogram",
         }
     }
 
@@ -107,7 +135,7 @@ impl Definition {
     pub fn unit(&self) -> Unit {
         match self.kind {
             Kind::Counter | Kind::Gauge => Unit::Plain,
-            Kind::Timestamp | Kind::Spent | Kind::Share => Unit::Millionths,
+            Kind::Timestamp | Kind::Spent | Kind::Share | Kind::Time => Unit::Millionths,
         }
     }
 
@@ -128,7 +156,7 @@ pub fn metrics_reference() -> String {
     let mut text = FRAME.to_owned();
     for scope in Scope::ALL {
         let mut table = "| Metric | Type | Meaning |\n|---|---|---|\n".to_owned();
-        for definition in families(scope) {
+        for definition in families(scope).iter().chain(time_families(scope)) {
             let name = definition.family(scope) + definition.suffix();
             // Writing to a String does not fail.
             let _ =
@@ -149,7 +177,7 @@ mod tests {
     fn names_are_unique_and_of_prometheus_form() {
         let mut seen = HashSet::new();
         for scope in Scope::ALL {
-            for definition in families(scope) {
+            for definition in families(scope).iter().chain(time_families(scope)) {
                 let name = definition.family(scope) + definition.suffix();
                 assert!(!name.contains("total_total") && !name.contains("server_server"), "{name}");
                 assert!(name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'), "{name}");

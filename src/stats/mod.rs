@@ -3,12 +3,14 @@
 //! A worker owns one [`PoolBlock`] per pool and one [`ServerBlock`] per server, and adds with a relaxed load and
 //! store (no read-modify-write). The control thread holds the same `Arc`s and sums them when asked.
 
+mod histogram;
 mod metric;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use metric::{Scope, Unit, families, metrics_reference};
+pub use histogram::{CommandTimes, Histogram, MOST_COMMANDS, Snapshot};
+pub use metric::{Scope, Unit, families, metrics_reference, time_families};
 
 /// A number that one thread writes and others read. Gauges are counters that also go down.
 #[derive(Debug, Default)]
@@ -49,6 +51,8 @@ pub enum Kind {
     Spent,
     /// A part of a whole, in millionths; goes up and down.
     Share,
+    /// A histogram of microseconds.
+    Time,
 }
 
 /// Name, kind and meaning of one cell, as docs and stats show it.
@@ -76,11 +80,13 @@ macro_rules! given {
 macro_rules! block {
     ($(#[$doc:meta])* $block:ident {
         $($name:ident $(as $metric:literal)?: $kind:ident, $help:literal;)*
-    }) => {
+    } $(times { $($time:ident: $time_help:literal;)* })? $(also { $($also:ident: $type:ty, $also_help:literal;)* })?) => {
         $(#[$doc])*
         #[derive(Debug, Default)]
         pub struct $block {
             $(#[doc = $help] pub $name: Cell,)*
+            $($(#[doc = $time_help] pub $time: Histogram,)*)?
+            $($(#[doc = $also_help] pub $also: $type,)*)?
         }
 
         impl $block {
@@ -92,6 +98,20 @@ macro_rules! block {
                     kind: Kind::$kind,
                     help: $help,
                 },)*];
+
+            /// All histograms of this block, in the order of [`Self::times`].
+            pub const TIMES: &'static [Definition] = &[$($(Definition {
+                name: stringify!($time),
+                metric: None,
+                kind: Kind::Time,
+                help: $time_help,
+            },)*)?];
+
+            /// All histograms, in the order of [`Self::TIMES`].
+            pub fn times(&self) -> impl Iterator<Item = &Histogram> {
+                let times: &[&Histogram] = &[$($(&self.$time,)*)?];
+                times.to_vec().into_iter()
+            }
 
             /// All cells, in the order of [`Self::DEFINITIONS`].
             pub fn cells(&self) -> impl Iterator<Item = &Cell> {
@@ -111,6 +131,12 @@ block! {
         fragments: Counter, "parts that multi-key requests were split into";
         client_total as "client_connections_opened": Counter, "client connections accepted, refused ones included";
         client_refused: Counter, "client connections refused by client_connections";
+        client_requests: Counter, "requests of clients, whatever became of them";
+        slow_requests: Counter, "requests that took as long as `slowlog_slower_than` or longer";
+    } times {
+        write_seconds: "writing to the client: from the turn in which replies came until all that was ready for the client had been taken by its socket; one value for each time that nothing was left";
+    } also {
+        commands: CommandTimes, "from admission to reply, by command";
     }
 }
 
@@ -133,6 +159,9 @@ block! {
         failed_attempts: Gauge, "consecutive failures: attempts to connect, lost connections, timeouts";
         failing_since: Timestamp, "when the first failure of this run happened; 0 while there is none";
         last_success: Timestamp, "when a reply last ended a run of failures or was last noted (at most once a second)";
+    } times {
+        queue_seconds: "in the proxy: from a request's admission until it was written to the server";
+        answer_seconds: "waiting for the server: from there until the reply came, or the request was given up";
     }
 }
 

@@ -105,7 +105,7 @@ fn welcome(world: &Rc<World>, ix: PoolIx, stream: Stream) {
         pool.stats.client_total.add(1);
         return ClientConn::refuse(&stream);
     };
-    let client = ClientConn::new(stream, id, Rc::clone(pool));
+    let client = ClientConn::new(stream, id, Rc::clone(pool), Rc::clone(&world.watch));
     if world.is_draining() {
         client.drain();
     }

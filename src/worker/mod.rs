@@ -8,6 +8,7 @@
 //! ```
 
 mod accept;
+mod ask;
 mod census;
 mod world;
 
@@ -16,9 +17,11 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+pub use crate::client::{ClientInfo, SLOW_KEPT, SlowRequest};
 use crate::net::{Listener, Peer};
 pub use crate::stats::{PoolStats, WorkerStats};
 use crate::topology::{Generation, PoolIx, ServerIx};
+pub use ask::{Ask, KillFilter};
 pub use census::Census;
 
 /// What control tells a worker. Rare: never on the path of a request.
@@ -30,6 +33,8 @@ pub enum Order {
     Adopt(PoolIx, Peer),
     /// Stop accepting, finish what is in flight, close every client; cut what is left after the limit. Then end.
     Drain(Duration),
+    /// Answer a question about your clients, or do something to them.
+    Ask(Ask),
 }
 
 /// What a worker tells control: only that something is worth a look. May be lost when control is behind.

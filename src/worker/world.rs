@@ -13,11 +13,12 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::accept;
+use super::ask;
 use super::census::Census;
 use super::{Notice, Order};
 use crate::backend::{Server, Settings};
-use crate::client::ClientConn;
-use crate::config;
+use crate::client::{ClientConn, Watch};
+use crate::config::{self, Config};
 use crate::dispatch::Pool;
 use crate::exchange::Turn;
 use crate::net::Keepalive;
@@ -39,6 +40,8 @@ pub(super) struct World {
     pools: Vec<Rc<Pool>>,
     pub(super) census: Arc<Census>,
     pub(super) clients: RefCell<HashMap<u64, Rc<ClientConn>>>,
+    /// What the operator asks of them.
+    pub(super) watch: Rc<Watch>,
     /// Listeners of this worker that still accept.
     pub(super) doors_open: Cell<u32>,
     /// Wakes the accept tasks when the drain begins.
@@ -86,6 +89,7 @@ async fn live(mut seed: Seed) {
                 }
                 Some(Order::Adopt(pool, peer)) => accept::adopt(&world, pool, peer),
                 Some(Order::Drain(limit)) => break limit,
+                Some(Order::Ask(question)) => ask::answer(&world, question),
                 // Control is gone: nobody can want more from this worker.
                 None => break Duration::ZERO,
             },
@@ -132,6 +136,7 @@ impl World {
             pools,
             census: Arc::clone(&seed.census),
             clients: RefCell::default(),
+            watch: Rc::new(Watch::new(slower_than(&generation.config))),
             doors_open: Cell::new(0),
             draining: Notify::new(),
             changed: Notify::new(),
@@ -184,6 +189,12 @@ impl World {
         tokio::task::yield_now().await;
         cut
     }
+}
+
+/// `slowlog_slower_than`, in microseconds.
+fn slower_than(config: &Config) -> u64 {
+    let limit = config.process.slowlog_slower_than;
+    limit.map_or(u64::MAX, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// Pool `ix` in this worker, with its servers.

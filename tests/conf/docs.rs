@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use shardwise::{config, stats};
+use shardwise::{config, control, stats};
 
 #[test]
 fn the_reference_of_the_configuration_is_current() {
@@ -12,6 +12,11 @@ fn the_reference_of_the_configuration_is_current() {
 #[test]
 fn the_list_of_metrics_is_current() {
     assert_current("docs/metrics.md", &stats::metrics_reference());
+}
+
+#[test]
+fn the_list_of_admin_commands_is_current() {
+    assert_current("docs/admin.md", &control::admin_reference());
 }
 
 fn assert_current(page: &str, text: &str) {
