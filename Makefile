@@ -1,8 +1,10 @@
 # Every target installs what it needs (tests/setup.sh) and does nothing twice. `make` alone lists them.
 
 CARGO ?= cargo
+, := ,
 
-.PHONY: help build demo test test-clients soak bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
+.PHONY: help build demo test test-clients soak bench bench-core bench-side-by-side scenario-openresty footprint instructions \
+        instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -21,19 +23,32 @@ test: ## unit, property and layer tests, real servers, a smoke test of each clie
 	$(CARGO) test --locked --no-fail-fast
 	$(CARGO) test --locked --benches
 
-test-clients: ## every test of every client library, of redis_exporter, promtool and a browser
+test-clients: ## every test of every client library, of redis_exporter, promtool and a browser, and a small run of the OpenResty scenario
 	tests/setup.sh test
 	tests/setup.sh operating
 	$(CARGO) test --locked --test clients --test operating -- --include-ignored --nocapture --test-threads=1
+	tests/setup.sh openresty
+	python3 benches/openresty.py --binary target/debug/shardwise --short 500 --pooled 2000
 
-soak: ## 100,000 simulated runs, then chaos against real servers for ten minutes, at least 5 million answers
+soak: ## 100,000 simulated runs, chaos for ten minutes with 5 million answers, 100 reloads under load
 	tests/setup.sh test
 	SIM_SEEDS=$(or $(SOAK_SEEDS),100000) $(CARGO) test --locked --test sim -- --nocapture
 	CHAOS_SECONDS=$(or $(SOAK_SECONDS),600) CHAOS_CLIENTS=300 CHAOS_ANSWERS=$(or $(SOAK_ANSWERS),5000000) \
 	  $(CARGO) test --locked --test chaos -- --nocapture
+	SHARDWISE_SOAK=1 $(CARGO) test --locked --test proxy -- under_load
 
-bench: ## micro-benchmarks (criterion)
+bench: ## writes docs/benchmarks.md: Redis, shardwise, nutcracker, Envoy (an hour; SCALE=0.01 takes minutes)
+	tests/setup.sh bench
+	$(CARGO) build --release --locked
+	python3 benches/benchmarks.py --scale $(or $(SCALE),1) $(OPTIONS)
+
+bench-core: ## micro-benchmarks of the pure core (criterion)
 	$(CARGO) bench --locked
+
+scenario-openresty: ## nginx with Lua under ab, direct and through shardwise; SIZE=large: up to a million requests
+	tests/setup.sh openresty
+	$(CARGO) build --release --locked
+	python3 benches/openresty.py $(if $(filter large,$(SIZE)),--rounds 3 --short 5000$(,)10000$(,)20000$(,)40000 --pooled 1000000) $(OPTIONS)
 
 instructions: ## instructions of the pure core, under callgrind: fails if a piece needs 10% more than recorded
 	tests/setup.sh instructions
@@ -72,4 +87,4 @@ setup: ## installs what the tests need: apt-get, pip, npm
 
 clean: ## removes what was built and installed inside this folder
 	$(CARGO) clean
-	rm -rf .venv tests/clients/node/node_modules
+	rm -rf .venv .venv-envoy tests/clients/node/node_modules

@@ -5,8 +5,10 @@ mod support;
 mod proxy {
     mod admin;
     mod auth;
+    mod blocking;
     mod compare;
     mod crosskeys;
+    mod databases;
     mod dead_server;
     mod ejection;
     mod fleet;
@@ -19,9 +21,14 @@ mod proxy {
     mod placement;
     mod protocol;
     mod read_only;
+    mod reload;
+    mod resp3;
     mod split;
     mod stats_port;
     mod support_selftest;
     mod timeouts;
+    mod traffic;
+    mod transactions;
     mod unix;
+    mod wait;
 }

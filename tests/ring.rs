@@ -283,6 +283,8 @@ fn generations_share_what_stays() {
         admin: None,
         admin_password: None,
         slowlog_slower_than: None,
+        reload_on_hup: false,
+        reload_on_change: false,
     };
     let config = Config { path: "nutcracker.yml".into(), process, pools, warnings: Vec::new() };
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+use super::bench::BenchOptions;
 use super::logging::Verbosity;
 use crate::config::Threads;
 
@@ -20,10 +21,14 @@ pub enum Request {
         /// The file.
         conf_file: PathBuf,
     },
+    /// Say what is wrong with a configuration file, or what a reload of it would change.
+    Check(CheckOptions),
     /// Print the list of stats and end.
     Describe,
     /// Print where keys go and end.
     Explain(ExplainOptions),
+    /// Put load on targets and compare them.
+    Bench(Box<BenchOptions>),
 }
 
 /// Why there is nothing to do.
@@ -105,6 +110,18 @@ pub struct ExplainOptions {
     pub keys: Vec<OsString>,
 }
 
+/// What is to be checked.
+#[derive(Args, Clone, Debug)]
+pub struct CheckOptions {
+    /// Configuration file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// The configuration that runs now: its file as it was read
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
+}
+
 /// A Redis sharding proxy: a drop-in successor to twemproxy (nutcracker).
 #[derive(Parser, Debug)]
 #[command(name = "shardwise", version, args_override_self = true, infer_long_args = true)]
@@ -129,6 +146,12 @@ struct CommandLine {
 enum Command {
     /// Print, offline, where keys go and why
     Explain(ExplainOptions),
+
+    /// Check a configuration file, and say what a reload of it would change; ends with 2 if it is wrong
+    Check(CheckOptions),
+
+    /// Put the same load on several targets in turn, and compare them
+    Bench(Box<BenchOptions>),
 }
 
 /// Reads the arguments, the program's name first.
@@ -136,6 +159,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
     let line = CommandLine::try_parse_from(arguments).map_err(|error| stop(&error))?;
     Ok(match line.command {
         Some(Command::Explain(options)) => Request::Explain(options),
+        Some(Command::Check(options)) => Request::Check(options),
+        Some(Command::Bench(options)) => Request::Bench(options),
         None if line.describe_stats => Request::Describe,
         None if line.test_conf => Request::Test { conf_file: line.serve.conf_file },
         None => Request::Serve(line.serve),

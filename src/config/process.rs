@@ -25,6 +25,10 @@ pub struct Process {
     pub drain_timeout: Duration,
     /// Text or JSON lines. Default text.
     pub log_format: LogFormat,
+    /// SIGHUP reloads the configuration, too. Default false.
+    pub reload_on_hup: bool,
+    /// The configuration is reloaded when its file has changed. Default false.
+    pub reload_on_change: bool,
     /// `metrics`: where HTTP is answered: metrics, health, the live page; `None`: nowhere.
     pub metrics: Option<Listen>,
     /// `admin`: where redis-cli looks inside and takes control; `None`: nowhere.
@@ -111,6 +115,22 @@ pub(super) static KEYS: &[Key<ProcessDraft>] = &[
         meaning: "Log lines for people, or one JSON object a line. Needs a restart.",
     },
     Key {
+        name: "reload_on_hup",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("false"),
+        field: Field::Flag(|draft, v| draft.process.reload_on_hup = v),
+        meaning: "SIGHUP reloads the configuration and reopens the log. Without it SIGHUP only reopens the log, as \
+                  logrotate expects; SIGUSR1 always reloads.",
+    },
+    Key {
+        name: "reload_on_change",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("false"),
+        field: Field::Flag(|draft, v| draft.process.reload_on_change = v),
+        meaning: "The configuration is reloaded when its file has changed, two seconds after the last change. A file \
+                  that is wrong changes nothing, and is not tried again until it has changed.",
+    },
+    Key {
         name: "metrics",
         origin: Origin::Shardwise,
         absent: Absent::Unset("no HTTP"),
@@ -170,6 +190,8 @@ impl Default for Process {
             admin: None,
             admin_password: None,
             slowlog_slower_than: None,
+            reload_on_hup: false,
+            reload_on_change: false,
         };
         let mut draft = ProcessDraft { process, admin_password: None, admin_password_file: None };
         Key::set_absent(KEYS, &mut draft);

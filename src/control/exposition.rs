@@ -120,7 +120,7 @@ fn rows(sources: &Sources, scope: Scope) -> Vec<Row> {
             .iter()
             .enumerate()
             .map(|(index, worker)| {
-                let numbers = summed(WorkerBlock::DEFINITIONS, std::iter::once(worker.worker.cells()));
+                let numbers = summed(WorkerBlock::DEFINITIONS, std::iter::once(worker.own.cells()));
                 (labels(scope, &[&index.to_string()]), numbers)
             })
             .collect(),
@@ -141,7 +141,7 @@ fn rows(sources: &Sources, scope: Scope) -> Vec<Row> {
 fn proxy_numbers(sources: &Sources) -> Vec<Number> {
     let block = ProxyBlock::default();
     block.workers.set(sources.workers.len() as u64);
-    block.generation.set(sources.generations.borrow().number);
+    block.generation.set(sources.generation().number);
     block.draining.set(u64::from(sources.draining.get()));
     summed(ProxyBlock::DEFINITIONS, std::iter::once(block.cells()))
 }

@@ -4,7 +4,6 @@
 //! scrapers come every few seconds, and idle connections would take the places of others.
 
 use std::convert::Infallible;
-use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use http_body_util::Full;
@@ -21,7 +20,7 @@ use tracing::debug;
 
 use super::exposition::{Format, exposition};
 use super::page::{PAGE, POLICY, live};
-use super::report::Sources;
+use super::report::{Current, Sources};
 use super::visitors::{Door, Visitor, welcome};
 
 /// Connections at once; more wait in the kernel's queue.
@@ -42,14 +41,14 @@ type Answer = (StatusCode, &'static str, Vec<u8>);
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Serves until it is dropped. Inside a `LocalRuntime` only.
-pub async fn serve(door: Door, sources: Rc<Sources>) {
-    welcome(door, CONNECTIONS, "metrics", move |visitor| answer(visitor, Rc::clone(&sources))).await;
+pub async fn serve(door: Door, sources: Current) {
+    welcome(door, CONNECTIONS, "metrics", move |visitor| answer(visitor, sources.clone())).await;
 }
 
-async fn answer(visitor: Visitor, sources: Rc<Sources>) {
+async fn answer(visitor: Visitor, sources: Current) {
     let Visitor { stream, address } = visitor;
     let service = service_fn(move |request| {
-        let response = respond(&request, &sources);
+        let response = respond(&request, &sources.now());
         async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()
@@ -127,7 +126,7 @@ fn standing_still(sources: &Sources, now: SystemTime) -> Vec<usize> {
     let seen = |micros| SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
     let workers = sources.workers.iter().enumerate();
     let still = workers.filter(|(_, worker)| {
-        let last = seen(worker.worker.loop_seen_at.value()).max(sources.started_at);
+        let last = seen(worker.own.loop_seen_at.value()).max(sources.started_at);
         // A clock that was set back is no standstill.
         now.duration_since(last).is_ok_and(|age| age > LATELY)
     });

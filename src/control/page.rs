@@ -23,7 +23,7 @@ pub fn live(sources: &Sources) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "uptime": sources.started.elapsed().as_secs(),
         "workers": sources.workers.len(),
-        "generation": sources.generations.borrow().number,
+        "generation": sources.generation().number,
         "draining": sources.draining.get(),
         "pools": pools.map(|ix| pool(sources, ix)).collect::<Vec<_>>(),
     })

@@ -2,25 +2,25 @@
 
 use std::cell::{Cell as StdCell, OnceCell, RefCell};
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use tokio::sync::watch;
-
-use crate::config::Config;
+use super::publisher::Publisher;
+use crate::config::{Config, Kept};
 use crate::stats::{
     Cell, Definition, Kind, PoolBlock, PoolHealthBlock, PoolSpreadBlock, ServerBlock, ServerHealthBlock,
     ServerPlaceBlock, pool_definitions, server_definitions,
 };
 use crate::topology::Generation;
 use crate::worker::WorkerStats;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What control itself counts, by `PoolIx` and `ServerIx`. Only control writes it.
 #[derive(Debug)]
 pub struct HealthStats {
     /// By `PoolIx`.
-    pub pools: Vec<PoolHealthStats>,
+    pub pools: Vec<Arc<PoolHealthStats>>,
 }
 
 /// Of one pool.
@@ -29,7 +29,13 @@ pub struct PoolHealthStats {
     /// The pool's own.
     pub pool: PoolHealthBlock,
     /// By `ServerIx`.
-    pub servers: Vec<ServerHealthBlock>,
+    pub servers: Vec<Arc<ServerHealthBlock>>,
+}
+
+/// The sources as they are now: a reload replaces them. Whoever answers a question takes them once.
+#[derive(Clone, Debug)]
+pub struct Current {
+    sources: Rc<RefCell<Rc<Sources>>>,
 }
 
 /// Where the numbers come from.
@@ -48,9 +54,12 @@ pub struct Sources {
     /// The same, as others see it.
     pub started_at: SystemTime,
     /// The process goes down.
-    pub draining: StdCell<bool>,
-    /// What is in use now.
-    pub generations: watch::Receiver<Arc<Generation>>,
+    pub draining: Rc<StdCell<bool>>,
+    /// Who knows the owners of the keys; without it all servers are live.
+    publisher: Option<Publisher>,
+    /// Connections of clients and servers that belonged to what is no longer in the configuration, established since
+    /// the start.
+    retired: u64,
     hostname: OnceCell<String>,
     /// Shares of the key space by `PoolIx` and `ServerIx`, and the generation that they are of.
     shares: RefCell<(u64, Vec<Vec<f64>>)>,
@@ -61,21 +70,61 @@ impl HealthStats {
     pub fn new(config: &Config) -> Self {
         let pools = config.pools.iter().map(|pool| PoolHealthStats {
             pool: PoolHealthBlock::default(),
-            servers: pool.servers.iter().map(|_| ServerHealthBlock::default()).collect(),
+            servers: pool.servers.iter().map(|_| Arc::default()).collect(),
         });
-        Self { pools: pools.collect() }
+        Self { pools: pools.map(Arc::new).collect() }
+    }
+
+    /// The same in the shape of the next configuration: what stays keeps its cells.
+    pub fn carried(&self, kept: &Kept) -> Self {
+        let pools = kept.carry(&self.pools, |pool, before| {
+            let cells = PoolHealthBlock::default();
+            let old = before.map_or(&[][..], |before| &before.servers);
+            cells.server_ejects.set(before.map_or(0, |before| before.pool.server_ejects.value()));
+            let servers = pool.carry(old, |cells| cells.cloned().unwrap_or_default());
+            Arc::new(PoolHealthStats { pool: cells, servers })
+        });
+        Self { pools }
+    }
+}
+
+impl Current {
+    /// Starts with these.
+    pub fn new(sources: Sources) -> Self {
+        Self { sources: Rc::new(RefCell::new(Rc::new(sources))) }
+    }
+
+    /// The sources now.
+    pub fn now(&self) -> Rc<Sources> {
+        Rc::clone(&self.sources.borrow())
+    }
+
+    /// From now on the numbers are those of another configuration.
+    pub fn replace(
+        &self,
+        config: Arc<Config>,
+        workers: Vec<Arc<WorkerStats>>,
+        health: Arc<HealthStats>,
+        listeners: u64,
+    ) {
+        let now = self.now();
+        let mut next = Sources::new(config, workers, health, listeners);
+        (next.started, next.started_at) = (now.started, now.started_at);
+        (next.draining, next.publisher) = (Rc::clone(&now.draining), now.publisher.clone());
+        // What is counted no more was counted before: the sum of all never goes down.
+        next.retired = now.established().saturating_sub(next.established());
+        self.sources.replace(Rc::new(next));
     }
 }
 
 impl Sources {
     /// Gathers the sources; uptime counts from now.
     pub fn new(
-        generations: watch::Receiver<Arc<Generation>>,
+        config: Arc<Config>,
         workers: Vec<Arc<WorkerStats>>,
         health: Arc<HealthStats>,
         listeners: u64,
     ) -> Self {
-        let config = Arc::clone(&generations.borrow().config);
         Self {
             config,
             workers,
@@ -83,10 +132,24 @@ impl Sources {
             listeners,
             started: Instant::now(),
             started_at: SystemTime::now(),
-            draining: StdCell::new(false),
-            generations,
+            draining: Rc::default(),
+            publisher: None,
+            retired: 0,
             hostname: OnceCell::new(),
             shares: RefCell::default(),
+        }
+    }
+
+    /// Who owns which keys is what `publisher` has published last.
+    pub fn with_publisher(self, publisher: Publisher) -> Self {
+        Self { publisher: Some(publisher), ..self }
+    }
+
+    /// The generation that is in use.
+    pub fn generation(&self) -> Arc<Generation> {
+        match &self.publisher {
+            Some(publisher) => publisher.generation(),
+            None => Arc::new(Generation::first(Arc::clone(&self.config))),
         }
     }
 
@@ -103,6 +166,13 @@ impl Sources {
     pub fn in_flight(&self) -> (u64, u64) {
         let requests = self.server_sum(|block| &block.in_queue) + self.server_sum(|block| &block.out_queue);
         (self.pool_sum(|block| &block.client_connections), requests)
+    }
+
+    /// Connections established since the start, those of clients and those of servers.
+    fn established(&self) -> u64 {
+        self.retired
+            + self.pool_sum(|block| &block.client_total)
+            + self.server_sum(|block| &block.server_total)
     }
 
     fn hostname(&self) -> &str {
@@ -139,7 +209,7 @@ impl Sources {
 
     /// Where a server stands in its pool now.
     fn place(&self, pool: usize, server: usize) -> ServerPlaceBlock {
-        let generation = self.generations.borrow();
+        let generation = self.generation();
         let mut shares = self.shares.borrow_mut();
         if shares.0 != generation.number {
             *shares = (generation.number, generation.pools.iter().map(|pool| pool.share()).collect());
@@ -191,8 +261,7 @@ impl Serialize for Report<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let sources = self.0;
         let timestamp = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let total =
-            sources.pool_sum(|block| &block.client_total) + sources.server_sum(|block| &block.server_total);
+        let total = sources.established();
         let current = sources.pool_sum(|block| &block.client_connections)
             + sources.server_sum(|block| &block.server_connections);
         let mut map = serializer.serialize_map(None)?;
@@ -314,8 +383,7 @@ mod tests {
         let config = config();
         let workers = vec![worker(&config), worker(&config)];
         let health = Arc::new(HealthStats::new(&config));
-        let (_, generations) = watch::channel(Arc::new(Generation::first(config)));
-        Sources::new(generations, workers, health, 2)
+        Sources::new(config, workers, health, 2)
     }
 
     fn rendered(sources: &Sources) -> (String, serde_json::Value) {

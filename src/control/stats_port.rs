@@ -4,13 +4,12 @@
 //! waiting for an HTTP request line either (`curl --http0.9` works).
 
 use std::io;
-use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::report::Sources;
+use super::report::Current;
 use super::visitors::{Door, Duplex, welcome};
 
 /// Readers at once; more wait in the kernel's queue.
@@ -25,9 +24,9 @@ const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: u64 = 65_536;
 
 /// Serves until it is dropped. Inside a `LocalRuntime` only.
-pub async fn serve(door: Door, sources: Rc<Sources>) {
+pub async fn serve(door: Door, sources: Current) {
     welcome(door, READERS, "stats", move |visitor| {
-        let report = sources.render();
+        let report = sources.now().render();
         async move {
             // A reader that goes away or is too slow is its own loss.
             let _ = timeout(READER_LIMIT, answer(visitor.stream, &report)).await;

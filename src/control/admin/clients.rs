@@ -106,7 +106,8 @@ impl Admin {
 
     /// Settings under Redis's names where it has them, and under their own.
     fn settings(&self) -> Vec<(String, String)> {
-        let config = &self.sources.config;
+        let sources = self.sources.now();
+        let config = &sources.config;
         let slower_than = match self.slower_than.get() {
             u64::MAX => "-1".to_owned(),
             micros => micros.to_string(),
@@ -114,7 +115,7 @@ impl Admin {
         let mut settings: Vec<(String, String)> = [
             ("maxclients", self.max_clients().to_string()),
             ("slowlog-log-slower-than", slower_than),
-            ("slowlog-max-len", (SLOW_KEPT * self.sources.workers.len()).to_string()),
+            ("slowlog-max-len", (SLOW_KEPT * sources.workers.len()).to_string()),
             ("maxmemory", "0".to_owned()),
             ("save", String::new()),
             ("appendonly", "no".to_owned()),

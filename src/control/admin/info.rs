@@ -59,7 +59,7 @@ impl Admin {
     }
 
     fn info_server(&self, out: &mut String) {
-        let sources = &self.sources;
+        let sources = &self.sources.now();
         let uptime = sources.started.elapsed().as_secs();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         field!(out, "redis_version:{REDIS_VERSION}");
@@ -74,7 +74,7 @@ impl Admin {
         field!(out, "uptime_in_days:{}", uptime / 86_400);
         field!(out, "config_file:{}", sources.config.path.display());
         field!(out, "workers:{}", sources.workers.len());
-        field!(out, "generation:{}", sources.generations.borrow().number);
+        field!(out, "generation:{}", sources.generation().number);
         field!(out, "draining:{}", u8::from(sources.draining.get()));
     }
 
@@ -161,21 +161,23 @@ impl Admin {
 
     /// Sum of one number over all pools.
     pub(super) fn of_pools(&self, name: &str) -> u64 {
-        let pools = 0..self.sources.config.pools.len();
-        pools.map(|pool| number(&self.sources.pool_numbers(pool), name)).sum()
+        let sources = self.sources.now();
+        let pools = 0..sources.config.pools.len();
+        pools.map(|pool| number(&sources.pool_numbers(pool), name)).sum()
     }
 
     /// Sum of one number over all servers.
     pub(super) fn of_servers(&self, name: &str) -> u64 {
-        let pools = self.sources.config.pools.iter().enumerate();
+        let sources = self.sources.now();
+        let pools = sources.config.pools.iter().enumerate();
         let servers =
             pools.flat_map(|(pool, config)| (0..config.servers.len()).map(move |server| (pool, server)));
-        servers.map(|(pool, server)| number(&self.sources.server_numbers(pool, server), name)).sum()
+        servers.map(|(pool, server)| number(&sources.server_numbers(pool, server), name)).sum()
     }
 
     /// Most clients at once: what is configured, or what file descriptors allow.
     pub(super) fn max_clients(&self) -> u64 {
-        let configured = self.sources.config.process.max_clients.map(|most| u64::from(most.get()));
+        let configured = self.sources.now().config.process.max_clients.map(|most| u64::from(most.get()));
         configured.unwrap_or_else(|| rlimit::Resource::NOFILE.get_soft().unwrap_or(0))
     }
 

@@ -22,7 +22,8 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
-use super::report::Sources;
+use super::reload::Reloads;
+use super::report::Current;
 use super::visitors::{Door, Visitor, welcome};
 use crate::resp::{ArgSpan, Args, ErrorReply, Limits, RequestScanner, Scanned, encode, inline_to_array};
 use crate::units::Secret;
@@ -54,9 +55,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the commands work on.
 pub struct Admin {
-    sources: Rc<Sources>,
+    sources: Current,
     workers: Vec<UnboundedSender<Order>>,
-    password: Option<Secret>,
+    reloads: Reloads,
     /// Microseconds from which on a request is slow now; `u64::MAX`: none is.
     slower_than: Cell<u64>,
 }
@@ -89,7 +90,7 @@ pub async fn serve(door: Door, admin: Admin) {
 /// Reads requests and answers each, until the visitor leaves.
 async fn converse(visitor: Visitor, admin: &Admin) -> io::Result<()> {
     let Visitor { mut stream, address } = visitor;
-    let mut visit = Visit { authenticated: admin.password.is_none(), name: Vec::new(), address };
+    let mut visit = Visit { authenticated: admin.password().is_none(), name: Vec::new(), address };
     let (mut buffer, mut scanner, mut spans) = (BytesMut::new(), RequestScanner::default(), Vec::new());
     loop {
         let mut out = Vec::new();
@@ -146,11 +147,11 @@ async fn answer_all(
 
 impl Admin {
     /// Works on these sources, and gives orders to these workers.
-    pub fn new(sources: Rc<Sources>, workers: Vec<UnboundedSender<Order>>, password: Option<Secret>) -> Self {
-        let slower_than = sources.config.process.slowlog_slower_than;
+    pub fn new(sources: Current, workers: Vec<UnboundedSender<Order>>, reloads: Reloads) -> Self {
+        let slower_than = sources.now().config.process.slowlog_slower_than;
         let micros =
             slower_than.map_or(u64::MAX, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
-        Self { sources, workers, password, slower_than: Cell::new(micros) }
+        Self { sources, workers, reloads, slower_than: Cell::new(micros) }
     }
 
     /// Answers one request; false when the connection ends behind it.
@@ -208,6 +209,7 @@ impl Admin {
                 encode::simple(out, "OK");
             }
             Verb::ConfigGet => return self.config_get(args, out),
+            Verb::ConfigReload => return self.reload(out).await,
             Verb::ConfigSet => return self.config_set(args, out),
             Verb::SlowlogGet => return self.slowlog_get(args, out).await,
             Verb::SlowlogLen => {
@@ -228,12 +230,26 @@ impl Admin {
         Ok(())
     }
 
+    /// The password that holds now; a reload may bring another one.
+    fn password(&self) -> Option<Secret> {
+        self.sources.now().config.process.admin_password.clone()
+    }
+
+    /// CONFIG RELOAD: what has changed, or why nothing has.
+    async fn reload(&self, out: &mut Vec<u8>) -> Answered {
+        match self.reloads.reload().await {
+            Ok(report) => encode::bulk(out, report.to_string().as_bytes()),
+            Err(refused) => return Err(ErrorReply::not_reloaded(&refused.to_string())),
+        }
+        Ok(())
+    }
+
     fn auth(&self, visit: &mut Visit, args: Args<'_>, out: &mut Vec<u8>) -> Answered {
         let (user, password) = match (args.get(1), args.get(2)) {
             (Some(user), Some(password)) => (user, password),
             (password, _) => (&b"default"[..], password.unwrap_or_default()),
         };
-        let Some(secret) = &self.password else { return Err(ErrorReply::auth_not_set()) };
+        let Some(secret) = self.password() else { return Err(ErrorReply::auth_not_set()) };
         if user != b"default" || !secret.matches(password) {
             warn!(address = %visit.address, "admin: wrong password");
             return Err(ErrorReply::wrong_pass());

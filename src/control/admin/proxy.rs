@@ -7,6 +7,7 @@ use super::{Admin, Answered};
 use crate::command::{Call, CommandTable};
 use crate::config;
 use crate::control::exposition::micros;
+use crate::control::report::Sources;
 use crate::resp::{Args, ErrorReply, encode};
 use crate::router::{Plan, Rules, plan};
 use crate::topology::{self, Draw, ServerIx};
@@ -30,7 +31,7 @@ impl Admin {
     /// What the router makes of a request, and the way of each of its keys.
     pub(super) fn proxy_explain(&self, args: Args<'_>, out: &mut Vec<u8>) -> Answered {
         let name = args.get(2).unwrap_or_default();
-        let generation = self.sources.generations.borrow().clone();
+        let generation = self.sources.now().generation();
         let pools = generation.config.pools.iter().zip(&generation.pools);
         let Some((pool, topology)) = pools.into_iter().find(|(pool, _)| pool.name.as_bytes() == name) else {
             return Err(ErrorReply::no_such_pool(&String::from_utf8_lossy(name)));
@@ -50,12 +51,13 @@ impl Admin {
     }
 
     pub(super) fn pool_lines(&self) -> Vec<Line> {
-        let sources = &self.sources;
-        let generation = sources.generations.borrow().clone();
+        let sources = &*self.sources.now();
+        let generation = sources.generation();
         let line = |(ix, pool): (usize, &config::Pool)| {
             let numbers = sources.pool_numbers(ix);
             let of = |name| number(&numbers, name);
-            let live = generation.pools[ix].live().iter().filter(|live| **live).count();
+            let live =
+                generation.pools.get(ix).map_or(0, |pool| pool.live().iter().filter(|live| **live).count());
             let write = sources.write_times(ix);
             vec![
                 format!("name={}", pool.name),
@@ -75,17 +77,17 @@ impl Admin {
 
     /// Of one pool, or of all.
     pub(super) fn server_lines(&self, pool: Option<&[u8]>) -> Vec<Line> {
-        let pools = self.sources.config.pools.iter().enumerate();
+        let sources = &*self.sources.now();
+        let pools = sources.config.pools.iter().enumerate();
         let wanted = pools.filter(|(_, config)| pool.is_none_or(|name| config.name.as_bytes() == name));
         wanted
             .flat_map(|(ix, config)| {
-                (0..config.servers.len()).map(move |server| self.server_line(ix, server))
+                (0..config.servers.len()).map(move |server| Self::server_line(sources, ix, server))
             })
             .collect()
     }
 
-    fn server_line(&self, pool: usize, server: usize) -> Line {
-        let sources = &self.sources;
+    fn server_line(sources: &Sources, pool: usize, server: usize) -> Line {
         let config = &sources.config.pools[pool];
         let numbers = sources.server_numbers(pool, server);
         let of = |name| number(&numbers, name);
@@ -115,16 +117,17 @@ impl Admin {
         let line = |(index, worker): (usize, &std::sync::Arc<crate::worker::WorkerStats>)| {
             let clients: u64 = worker.pools.iter().map(|pool| pool.pool.client_connections.value()).sum();
             let requests: u64 = worker.pools.iter().map(|pool| pool.pool.client_requests.value()).sum();
-            let seen = now.saturating_sub(worker.worker.loop_seen_at.value()) / 1000;
+            let seen = now.saturating_sub(worker.own.loop_seen_at.value()) / 1000;
             vec![
                 format!("worker={index}"),
                 format!("clients={clients}"),
                 format!("requests={requests}"),
                 format!("loop_seen_ms_ago={seen}"),
-                format!("loop_late_usec={}", worker.worker.loop_late.value()),
+                format!("loop_late_usec={}", worker.own.loop_late.value()),
             ]
         };
-        self.sources.workers.iter().enumerate().map(line).collect()
+        let sources = self.sources.now();
+        sources.workers.iter().enumerate().map(line).collect()
     }
 }
 
@@ -138,6 +141,9 @@ fn told(plan: &Plan, call: &Call<'_>, pool: &config::Pool) -> String {
             format!("split over {} servers: {}", servers.len(), servers.join(", "))
         }
         Plan::Refuse(refusal) => format!("refused: {}", refusal.reply(call, &pool.name).as_str()),
+        Plan::Pin { .. } => "on a server connection of the client's own".to_owned(),
+        Plan::Transaction(_) => "part of a transaction: its server is that of the first key".to_owned(),
+        Plan::Wait => "to every server that the client has written to".to_owned(),
         Plan::Local(_) => "answered by the proxy itself".to_owned(),
     }
 }

@@ -91,8 +91,9 @@ impl Admin {
     /// Every command that was used, over all pools, by name.
     pub(super) fn by_command(&self) -> BTreeMap<&'static str, Snapshot> {
         let mut all: BTreeMap<&'static str, Snapshot> = BTreeMap::new();
-        for pool in 0..self.sources.config.pools.len() {
-            for (command, times) in self.sources.command_times(pool) {
+        let sources = self.sources.now();
+        for pool in 0..sources.config.pools.len() {
+            for (command, times) in sources.command_times(pool) {
                 all.entry(command_name(command)).or_default().merge(&times);
             }
         }
