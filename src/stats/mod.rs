@@ -171,7 +171,7 @@ block! {
     /// What one worker counts for itself.
     WorkerBlock {
         clients: Gauge, "open client connections of this worker";
-        clients_total: Counter, "client connections that came to this worker, refused ones included";
+        clients_total as "clients_opened": Counter, "client connections that came to this worker, refused ones included";
         generation: Gauge, "number of the generation that this worker works with";
         loop_seen_at as "loop_seen": Timestamp, "when the worker's event loop last came around; it does at least once a second";
         loop_late as "loop_late_seconds": Spent, "how much later than they were due the loop's ticks came, added up: time in which it was busy";
