@@ -26,7 +26,7 @@ pub enum ReplyError {
 /// to come stands for all open arrays.
 ///
 /// Attributes (`|`) belong to the reply that follows them: both are one. The default is RESP2.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct ReplyScanner {
     protocol: Protocol,
     /// Bytes of the current reply that need not be looked at again.
@@ -69,6 +69,15 @@ impl ReplyScanner {
     /// `Some(len)` when it is complete; the scanner is then ready for the next reply.
     #[inline]
     pub fn scan(&mut self, buf: &[u8]) -> Result<Option<usize>, ReplyError> {
+        // On a copy, which the compiler keeps in registers from step to step.
+        let mut scanner = *self;
+        let scanned = scanner.advance(buf);
+        *self = scanner;
+        scanned
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, buf: &[u8]) -> Result<Option<usize>, ReplyError> {
         while self.outstanding > 0 {
             match self.expects {
                 Expects::Head => {

@@ -140,7 +140,6 @@ fn names(value: &Value, tag: &[u8]) -> bool {
         Value::Array(values) => values.iter().all(|value| names(value, tag)),
         Value::Nil => true,
         Value::Error(text) => text.starts_with("WRONGTYPE"),
-        // Nothing that RESP2 has besides these.
         _ => false,
     }
 }
