@@ -35,7 +35,7 @@ soak: ## 100,000 simulated runs, then chaos against real servers for ten minutes
 	CHAOS_SECONDS=$(or $(SOAK_SECONDS),600) CHAOS_CLIENTS=300 CHAOS_ANSWERS=$(or $(SOAK_ANSWERS),5000000) \
 	  $(CARGO) test --locked --test chaos -- --nocapture
 
-bench: ## writes docs/benchmarks.md: Redis, shardwise, nutcracker, Envoy (an hour; SCALE=0.01 takes minutes)
+bench: ## writes docs/benchmarks.md: Redis, shardwise, nutcracker, Envoy (up to an hour; SCALE=0.01: a minute)
 	tests/setup.sh bench
 	$(CARGO) build --release --locked
 	python3 benches/benchmarks.py --scale $(or $(SCALE),1) $(OPTIONS)
