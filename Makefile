@@ -23,9 +23,10 @@ test: ## unit, property and layer tests, real servers, a smoke test of each clie
 	$(CARGO) test --locked --no-fail-fast
 	$(CARGO) test --locked --benches
 
-test-clients: ## every test of every client library, and a small run of the OpenResty scenario
+test-clients: ## every test of every client library, of redis_exporter, promtool and a browser, and a small run of the OpenResty scenario
 	tests/setup.sh test
-	$(CARGO) test --locked --test clients -- --include-ignored --nocapture --test-threads=1
+	tests/setup.sh operating
+	$(CARGO) test --locked --test clients --test operating -- --include-ignored --nocapture --test-threads=1
 	tests/setup.sh openresty
 	python3 benches/openresty.py --binary target/debug/shardwise --short 500 --pooled 2000
 

@@ -3,6 +3,7 @@
 mod support;
 
 mod proxy {
+    mod admin;
     mod auth;
     mod blocking;
     mod compare;
@@ -16,6 +17,7 @@ mod proxy {
     mod limits;
     mod load;
     mod local;
+    mod metrics;
     mod placement;
     mod protocol;
     mod read_only;

@@ -11,6 +11,8 @@ mod mode;
 mod session;
 mod transaction;
 mod wait;
+mod watch;
 
 pub use conn::{ClientConn, Closed, Phase};
 pub use session::Session;
+pub use watch::{ClientInfo, SLOW_KEPT, SlowRequest, Watch};
