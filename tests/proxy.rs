@@ -3,9 +3,11 @@
 mod support;
 
 mod proxy {
+    mod across;
     mod admin;
     mod auth;
     mod blocking;
+    mod client_family;
     mod compare;
     mod crosskeys;
     mod databases;
@@ -23,6 +25,7 @@ mod proxy {
     mod read_only;
     mod reload;
     mod resp3;
+    mod scripts;
     mod split;
     mod stats_port;
     mod support_selftest;

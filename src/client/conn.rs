@@ -238,6 +238,11 @@ impl ClientConn {
         self.id
     }
 
+    /// Where it is and where it has reached us.
+    pub(super) fn addresses(&self) -> (String, String) {
+        self.stream.borrow().addresses()
+    }
+
     /// The pool that it is a client of.
     #[inline]
     pub fn pool(&self) -> &Pool {

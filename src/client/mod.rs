@@ -3,9 +3,11 @@
 //! [`ClientConn`] moves bytes, [`Session`] decides what a request gets, `local` words the answers that need no server. A client that
 //! is in the middle of something (a transaction, a blocking call) is in another `mode` than the normal one.
 
+mod about;
 mod conn;
 mod hello;
 mod incoming;
+mod info;
 mod local;
 mod mode;
 mod session;

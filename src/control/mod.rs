@@ -38,7 +38,7 @@ use tracing::{error, info};
 use crate::config::Config;
 use crate::config::Kept;
 use crate::net::SocketFile;
-use crate::worker::{self, Census, Notice, Worker};
+use crate::worker::{self, Census, Notice, Scripts, Worker};
 use admin::Admin;
 use board::Board;
 use config_file::ConfigFile;
@@ -129,8 +129,11 @@ impl Control {
         let (publisher, published) = Publisher::first(config.clone(), workers);
         let (notify, notices) = mpsc::channel(NOTICES);
         let census = Arc::new(Census::new(config.process.max_clients));
+        let scripts = Arc::new(Scripts::default());
         let workers = (0..workers)
-            .map(|index| worker::spawn(index, published.clone(), notify.clone(), census.clone()))
+            .map(|index| {
+                worker::spawn(index, published.clone(), notify.clone(), census.clone(), scripts.clone())
+            })
             .collect::<io::Result<Vec<Worker>>>()?;
 
         let Doors { pools, stats, metrics, admin, files } = doors;

@@ -116,6 +116,30 @@ impl ErrorReply {
         Self::text("ERR Invalid argument: a server answered its part with an unexpected type")
     }
 
+    /// SCAN with a cursor that is no number; Redis's text.
+    pub fn invalid_cursor() -> Self {
+        Self::text("ERR invalid cursor")
+    }
+
+    /// SCAN with a cursor that names the server at `position`, which the pool doesn't have: an end would hide its keys.
+    pub fn scan_position(position: u64, servers: usize, pool: &str) -> Self {
+        Self::text(format!(
+            "ERR invalid cursor: it continues at server {position} of pool {pool}, which has {servers} (counted from 0); start again at 0"
+        ))
+    }
+
+    /// SCAN in a pool with more servers than a cursor can tell apart.
+    pub fn scan_servers(servers: usize, most: usize, pool: &str) -> Self {
+        Self::text(format!("ERR SCAN spans at most {most} servers, and pool {pool} has {servers}"))
+    }
+
+    /// SCAN, of which a server answered with a cursor that leaves no room for the server's position.
+    pub fn scan_cursor_too_big() -> Self {
+        Self::text(
+            "ERR SCAN cannot go on: a server's cursor is 2^43 or more, which leaves no room for the server's position",
+        )
+    }
+
     /// A request before the password was given; twemproxy's text, without a period.
     pub fn no_auth() -> Self {
         Self::text("NOAUTH Authentication required")
@@ -171,6 +195,16 @@ impl ErrorReply {
     /// CLIENT SETNAME with a name that would break lists of clients; Redis's text.
     pub fn client_name() -> Self {
         Self::text("ERR Client names cannot contain spaces, newlines or special characters.")
+    }
+
+    /// CLIENT LIST TYPE of something unknown; Redis's text.
+    pub fn client_type(kind: &[u8]) -> Self {
+        Self::text(format!("ERR Unknown client type '{}'", shown(kind, SHOWN)))
+    }
+
+    /// CLIENT LIST ID with something that is no client's number; Redis's text.
+    pub fn client_id() -> Self {
+        Self::text("ERR Invalid client ID")
     }
 
     /// CLIENT SETINFO of something unknown; Redis's text.

@@ -130,6 +130,7 @@ block! {
         forward_error: Counter, "error replies made by the proxy for client requests";
         fragments: Counter, "parts that multi-key requests were split into";
         client_total as "client_connections_opened": Counter, "client connections accepted, refused ones included";
+        scripts_loaded: Counter, "scripts that the proxy gave to a server that lacked them";
         client_refused: Counter, "client connections refused by client_connections";
         client_requests: Counter, "requests of clients, whatever became of them";
         slow_requests: Counter, "requests that took as long as `slowlog_slower_than` or longer";

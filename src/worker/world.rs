@@ -19,6 +19,7 @@ use super::pools::{Place, Pools};
 use super::{DoorId, Notice, Order, Published};
 use crate::client::{ClientConn, Watch};
 use crate::config::Config;
+use crate::dispatch::Scripts;
 use crate::exchange::Turn;
 use crate::stats::WorkerBlock;
 use crate::topology::PoolId;
@@ -29,6 +30,7 @@ pub(super) struct Seed {
     pub(super) published: watch::Receiver<Arc<Published>>,
     pub(super) notices: mpsc::Sender<Notice>,
     pub(super) census: Arc<Census>,
+    pub(super) scripts: Arc<Scripts>,
     pub(super) own: Arc<WorkerBlock>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
 }
@@ -127,7 +129,7 @@ async fn tick(own: Arc<WorkerBlock>) {
 impl World {
     fn new(seed: &Seed, turn: &Rc<Turn>) -> Self {
         Self {
-            pools: Pools::new(seed.index, turn, seed.notices.clone()),
+            pools: Pools::new(seed.index, turn, seed.notices.clone(), Arc::clone(&seed.scripts)),
             own: Arc::clone(&seed.own),
             census: Arc::clone(&seed.census),
             clients: RefCell::default(),
