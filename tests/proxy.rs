@@ -3,9 +3,13 @@
 mod support;
 
 mod proxy {
+    mod across;
     mod auth;
+    mod blocking;
+    mod client_family;
     mod compare;
     mod crosskeys;
+    mod databases;
     mod dead_server;
     mod ejection;
     mod fleet;
@@ -17,9 +21,15 @@ mod proxy {
     mod placement;
     mod protocol;
     mod read_only;
+    mod reload;
+    mod resp3;
+    mod scripts;
     mod split;
     mod stats_port;
     mod support_selftest;
     mod timeouts;
+    mod traffic;
+    mod transactions;
     mod unix;
+    mod wait;
 }

@@ -279,6 +279,8 @@ fn generations_share_what_stays() {
         max_clients: None,
         drain_timeout: Duration::from_secs(10),
         log_format: LogFormat::Text,
+        reload_on_hup: false,
+        reload_on_change: false,
     };
     let config = Config { path: "nutcracker.yml".into(), process, pools, warnings: Vec::new() };
 

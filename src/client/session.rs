@@ -2,23 +2,35 @@
 
 use std::rc::Rc;
 
+use super::about::Library;
 use super::conn::{ClientConn, Closed};
-use super::{hello, local};
-use crate::backend::Fenced;
-use crate::command::{Call, CallError, Local};
+use super::incoming::Incoming;
+use super::info::{self, Told};
+use super::mode::Mode;
+use super::wait::Written;
+use super::{about, hello, local};
+use crate::backend::{Fenced, Target};
+use crate::command::{Call, CallError, ClientQuery, Flags, Local, ScriptUse, TimeoutAt};
 use crate::config;
-use crate::dispatch::{Payload, Pool};
-use crate::exchange::{Outbox, Recipient};
-use crate::resp::{Args, ErrorReply, Limits};
+use crate::dispatch::{Payload, Pool, Route};
+use crate::exchange::{Outbox, Recipient, Replies};
+use crate::resp::{Args, ErrorReply, Limits, Protocol};
 use crate::router::Plan;
 
 /// The state of one client beside its bytes.
-#[derive(Debug)]
 pub struct Session {
     /// Whether it has given the pool's password, or the pool has none.
     pub(super) authenticated: bool,
     /// CLIENT SETNAME.
     pub(super) name: Option<Box<[u8]>>,
+    /// CLIENT SETINFO.
+    pub(super) library: Option<Box<Library>>,
+    /// Its database (SELECT) and protocol (HELLO).
+    pub(super) target: Target,
+    /// Where it wrote: for WAIT.
+    pub(super) written: Written,
+    /// What it is in the middle of.
+    pub(super) mode: Mode,
 }
 
 /// What became of a request.
@@ -28,6 +40,8 @@ pub enum Verdict {
     Done,
     /// It must wait until earlier requests of this client have ended on an older connection; nothing was done.
     Fenced,
+    /// It is on its way, and what follows must wait until it is answered.
+    Held,
     /// It was the last one: what is due is delivered, then the connection ends.
     Close(Closed),
 }
@@ -35,10 +49,27 @@ pub enum Verdict {
 /// Longest request as a whole: Redis's client-query-buffer-limit.
 const MAX_REQUEST: usize = 1 << 30;
 
+impl From<Result<(), Fenced>> for Verdict {
+    fn from(sent: Result<(), Fenced>) -> Self {
+        match sent {
+            Ok(()) => Self::Done,
+            Err(Fenced) => Self::Fenced,
+        }
+    }
+}
+
 impl Session {
     /// A client that has just connected.
     pub fn new(pool: &config::Pool) -> Self {
-        Self { authenticated: pool.redis_auth.is_none(), name: None }
+        let target = Target { db: pool.redis_db, protocol: Protocol::Resp2 };
+        Self {
+            authenticated: pool.redis_auth.is_none(),
+            name: None,
+            library: None,
+            target,
+            written: Written::default(),
+            mode: Mode::Normal,
+        }
     }
 
     /// Bounds of its requests.
@@ -68,29 +99,78 @@ impl Session {
                 tracing::warn!(client = client.id(), "a client speaks HTTP: some web page attacks; closed");
                 return Verdict::Close(Closed::Http);
             }
-            Err(_) if !self.authenticated => return refuse(ErrorReply::no_auth(), pool, recipient),
-            Err(error) => return refuse(error.reply(), pool, recipient),
+            Err(_) if !self.may_pass(pool) => return refuse(ErrorReply::no_auth(), pool, recipient),
+            Err(error) => return self.not_queued(&error, pool, recipient),
         };
         let plan = pool.plan(&call);
-        if !self.authenticated && !is_open_to_all(&plan) {
+        if !call.row.flags.contains(Flags::READONLY) {
+            self.note_write(&plan);
+        }
+        if !self.may_pass(pool) && !is_open_to_all(&plan) {
             return refuse(ErrorReply::no_auth(), pool, recipient);
         }
+        if call.row.script != ScriptUse::None {
+            pool.note_script(&call);
+        }
+        if !matches!(self.mode, Mode::Normal) {
+            return self.handle_in_mode(plan, Incoming { call: &call, payload, client, recipient });
+        }
+        self.carry_out(plan, Incoming { call: &call, payload, client, recipient })
+    }
+
+    /// Does what the plan says for a client in the normal mode.
+    #[inline]
+    pub(super) fn carry_out(&mut self, plan: Plan, incoming: Incoming<'_>) -> Verdict {
+        let Incoming { call, payload, client, recipient } = incoming;
+        let pool = client.pool();
+        let args = call.args;
+        let route = Route { client: client.id(), target: self.target };
         let sent = match plan {
-            Plan::One(server) => pool.send_one(server, args, payload, recipient, client.id()),
-            Plan::Split { parts, fold } => pool.send_parts(&call, &parts, fold, recipient, client.id()),
-            Plan::Refuse(refusal) => {
-                return refuse(refusal.reply(&call, &pool.config().name), pool, recipient);
+            Plan::One(server) if call.row.script == ScriptUse::Sha => {
+                pool.send_evalsha(server, call, payload, recipient, route)
             }
-            Plan::Local(local) => return self.answer(local, &call, client, recipient),
+            Plan::One(server) => pool.send_one(server, args, payload, recipient, route),
+            Plan::Split { parts, fold } => pool.send_parts(call, &parts, fold, recipient, route),
+            Plan::All { servers, fold } => pool.send_all(&servers, args, &payload, fold, recipient, route),
+            Plan::Scan(scan) => pool.send_scan(scan, args, recipient, route),
+            Plan::Refuse(refusal) => {
+                return refuse(refusal.reply(call, &pool.config().name), pool, recipient);
+            }
+            Plan::Local(local) => return self.answer(local, call, client, recipient),
+            Plan::Pin { server, pin } => {
+                return self.pin(server, pin, Incoming { call, payload, client, recipient });
+            }
+            Plan::Wait => {
+                let wait = call.wait(TimeoutAt::LastMillis);
+                return self.wait(wait, Incoming { call, payload, client, recipient });
+            }
+            Plan::Transaction(step) => return self.begin_or_refuse(step, pool, recipient),
         };
-        match sent {
-            Ok(()) => Verdict::Done,
-            Err(Fenced) => Verdict::Fenced,
+        sent.into()
+    }
+
+    /// Notes where something that may write goes. (A refused call may be noted, too: WAIT then asks a server more.)
+    #[inline]
+    fn note_write(&mut self, plan: &Plan) {
+        match plan {
+            Plan::One(server) | Plan::Pin { server, .. } => self.written.add(*server),
+            Plan::Split { parts, .. } => parts.iter().for_each(|part| self.written.add(part.server)),
+            Plan::All { servers, .. } => servers.iter().for_each(|server| self.written.add(*server)),
+            _ => {}
         }
     }
 
+    /// Whether it has given the password, or there is none any more since a reload.
+    #[inline]
+    fn may_pass(&mut self, pool: &Pool) -> bool {
+        if !self.authenticated {
+            self.authenticated = pool.config().redis_auth.is_none();
+        }
+        self.authenticated
+    }
+
     /// Answers without any server.
-    fn answer(
+    pub(super) fn answer(
         &mut self,
         local: Local,
         call: &Call<'_>,
@@ -98,8 +178,12 @@ impl Session {
         recipient: &Rc<dyn Recipient>,
     ) -> Verdict {
         let pool = client.pool();
-        let config = pool.config();
+        let config = &*pool.config();
         let args = call.args;
+        if changes_target(local) && recipient.outbox().pending() > 0 {
+            return Verdict::Fenced;
+        }
+        let protocol = self.target.protocol;
         let mut verdict = Verdict::Done;
         let mut reply = Vec::new();
         let result = match local {
@@ -111,14 +195,29 @@ impl Session {
             }
             Local::Reset => {
                 *self = Self::new(config);
+                recipient.outbox().set_replies(Replies::On);
                 local::simple("RESET", &mut reply)
             }
             Local::Ping => local::ping(args, config, &mut reply),
             Local::Echo => local::bulk(args.get(1).unwrap_or_default(), &mut reply),
-            Local::Select => local::select(args, config, &mut reply),
-            Local::ConfigGet => local::config_get(args, &mut reply),
+            Local::Select => local::select(args, config, self, &mut reply),
+            Local::ServerInfo => match info::info(args, pool, &mut reply) {
+                Told::All => Ok(()),
+                Told::AllButKeyspace => {
+                    let route = Route { client: client.id(), target: self.target };
+                    return pool.send_info(reply, recipient, route).into();
+                }
+            },
+            Local::ConfigGet => local::config_get(args, protocol, &mut reply),
+            Local::Client(ClientQuery::Reply) => match about::reply(args, recipient) {
+                Ok(verdict) => return verdict,
+                Err(error) => Err(error),
+            },
+            Local::Client(ClientQuery::ClientInfo) => about::info(call.row.name, self, client, &mut reply),
+            Local::Client(ClientQuery::ListClients) => about::list(args, self, client, &mut reply),
+            Local::Accepted => local::simple("OK", &mut reply),
             Local::Client(query) => local::client(query, args, self, client.id(), &mut reply),
-            Local::Command(query) => local::command(query, args, pool.table, &mut reply),
+            Local::Command(query) => local::command(query, args, pool.table, protocol, &mut reply),
             Local::Help => local::help(pool.table, call.ix, &mut reply),
         };
         if let Err(error) = result {
@@ -126,6 +225,14 @@ impl Session {
         }
         Outbox::answer(recipient, |out| out.extend_from_slice(&reply));
         verdict
+    }
+
+    /// Whether its calls may go on over connections for `target`, which is then returned: not while keys are watched on one of before.
+    pub(super) fn may_change_target(&self, target: Target) -> Result<Target, ErrorReply> {
+        if target != self.target && !matches!(self.mode, Mode::Normal) {
+            return Err(ErrorReply::not_while_watching());
+        }
+        Ok(target)
     }
 
     /// AUTH with one argument has twemproxy's texts, with two Redis's.
@@ -170,7 +277,12 @@ fn is_open_to_all(plan: &Plan) -> bool {
     matches!(plan, Plan::Local(Local::Auth | Local::Hello | Local::Quit | Local::Reset))
 }
 
-fn refuse(error: ErrorReply, pool: &Pool, recipient: &Rc<dyn Recipient>) -> Verdict {
+/// Whether the client's traffic may move to other server connections by it: all that it has sent must be answered before.
+fn changes_target(local: Local) -> bool {
+    matches!(local, Local::Select | Local::Hello | Local::Reset)
+}
+
+pub(super) fn refuse(error: ErrorReply, pool: &Pool, recipient: &Rc<dyn Recipient>) -> Verdict {
     pool.stats.forward_error.add(1);
     Outbox::answer(recipient, |out| error.encode(out));
     Verdict::Done

@@ -26,8 +26,8 @@ pub use flags::{Categories, Flags, Hints, KeyFlags};
 pub use info::{CommandInfo, GetKeysError, KeyRange};
 pub use keys::{KeyError, KeyIter, Keys};
 pub use row::{
-    ClientQuery, CommandQuery, Group, Handling, Local, Origin, ReplyPolicy, RequestPolicy, Row, SplitKind,
-    Unless, Why,
+    AllKind, ClientQuery, CommandQuery, Group, Handling, Local, Origin, Pin, ReplyPolicy, RequestPolicy, Row,
+    ScriptUse, SplitKind, TimeoutAt, Transaction, Unless, Why,
 };
 pub use spec::{BeginSearch, FindKeys, KeySpec};
 pub use table::{CommandIx, CommandTable};

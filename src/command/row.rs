@@ -29,8 +29,10 @@ pub struct Row {
     pub(super) rule: KeyRule,
     /// What shardwise does with it, but for the calls that `unless` names ([`Call::handling`](super::Call::handling)).
     pub(super) handling: Handling,
-    /// Which of its calls are refused.
+    /// Which of its calls are handled otherwise.
     pub unless: Unless,
+    /// What a call of it says about a script.
+    pub script: ScriptUse,
     /// ACL categories instead of the group's own.
     pub(super) categories: Option<Categories>,
 }
@@ -42,12 +44,57 @@ pub enum Handling {
     Keyed,
     /// Cut into one part per server; the replies become one.
     Split(SplitKind),
+    /// Sent like [`Handling::Keyed`], on a connection that the client has for itself.
+    Pinned(Pin),
+    /// A step of a transaction, taken on the connection that its keys choose.
+    Transaction(Transaction),
+    /// WAIT, WAITAOF: asked of every server that the client wrote to. The last argument is how many milliseconds it may take.
+    Wait,
     /// Has no key: any server can answer. Always the first live one in sorted order.
     AnyServer,
+    /// Sent whole to every server of the pool, dead ones among them; the replies become one.
+    Everywhere(AllKind),
+    /// SCAN: sent to the servers one after the other, as the cursor says.
+    Scan,
     /// Answered by shardwise itself.
     Local(Local),
     /// Refused as an unknown command.
     Unsupported(Why),
+}
+
+/// Why a call needs a server connection that its client has for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// WATCH: the keys are watched for that connection.
+    Watch,
+    /// BLPOP, XREAD with BLOCK, …: replies of others would wait behind its own.
+    Block(TimeoutAt),
+}
+
+/// Where a call says how long it may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutAt {
+    /// Seconds, in the first argument.
+    First,
+    /// Seconds, in the last argument.
+    Last,
+    /// Milliseconds, in the last argument.
+    LastMillis,
+    /// Milliseconds, behind the option BLOCK.
+    Option,
+}
+
+/// The steps of a transaction, without WATCH, which has keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transaction {
+    /// MULTI.
+    Multi,
+    /// EXEC.
+    Exec,
+    /// DISCARD.
+    Discard,
+    /// UNWATCH.
+    Unwatch,
 }
 
 /// How a command is cut, and how the parts' replies become one.
@@ -59,6 +106,22 @@ pub enum SplitKind {
     AllOk,
     /// DEL, EXISTS, …: the sum of the parts' counts.
     Sum,
+}
+
+/// How the replies of all servers to the same call become one. (Redis's tip `response_policy`; what Redis calls special is
+/// said here.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllKind {
+    /// DBSIZE: the sum.
+    Sum,
+    /// FLUSHALL, SCRIPT LOAD: what all servers say alike.
+    Same,
+    /// KEYS: the elements one after the other, in the order of the servers.
+    Join,
+    /// SCRIPT EXISTS: 1 where all servers say 1.
+    And,
+    /// RANDOMKEY: the answer of one server that has a key, drawn anew for each call.
+    Draw,
 }
 
 /// The calls that shardwise answers itself.
@@ -76,8 +139,12 @@ pub enum Local {
     Ping,
     /// ECHO.
     Echo,
+    /// READONLY, READWRITE: nothing changes, there are no replicas to read from.
+    Accepted,
     /// SELECT: only the pool's own database.
     Select,
+    /// INFO: about shardwise itself, with the keyspaces of the servers added up.
+    ServerInfo,
     /// CONFIG GET: the few parameters that tools ask for.
     ConfigGet,
     /// CLIENT …, what concerns the client's own connection.
@@ -99,6 +166,20 @@ pub enum ClientQuery {
     SetName,
     /// CLIENT SETINFO.
     SetInfo,
+    /// CLIENT INFO.
+    ClientInfo,
+    /// CLIENT LIST: of the client itself.
+    ListClients,
+    /// CLIENT REPLY.
+    Reply,
+    /// CLIENT NO-EVICT.
+    NoEvict,
+    /// CLIENT NO-TOUCH.
+    NoTouch,
+    /// CLIENT GETREDIR.
+    GetRedir,
+    /// CLIENT TRACKINGINFO.
+    TrackingInfo,
 }
 
 /// The forms of COMMAND.
@@ -121,17 +202,11 @@ pub enum CommandQuery {
 /// Why a command isn't supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// MULTI, WATCH, …
-    Transactions,
     /// SUBSCRIBE, PUBLISH, …
     PubSub,
-    /// BLPOP, XREAD with BLOCK, …
-    Blocking,
-    /// SCAN, KEYS, FLUSHALL, …: concerns the keys of every server.
-    AllServers,
     /// MOVE, SWAPDB: concerns another database than the pool's.
     Databases,
-    /// SCRIPT, FUNCTION: scripts have to be on every server.
+    /// SCRIPT KILL, FUNCTION STATS, …: concerns what one server runs now.
     ScriptAdmin,
     /// CONFIG SET, ACL, SHUTDOWN, …: concerns a server, not its data.
     Administration,
@@ -139,7 +214,9 @@ pub enum Why {
     Replication,
     /// CLUSTER, ASKING, …
     Cluster,
-    /// CLIENT TRACKING, …: a setting of a connection, which clients share here.
+    /// CLIENT TRACKING, CACHING: a server's word that a key has changed would have to reach the client.
+    Tracking,
+    /// CLIENT CAPA, …: a setting of a connection, which clients share here.
     ConnectionState,
     /// COMMAND GETKEYSANDFLAGS.
     KeyFlags,
@@ -147,15 +224,30 @@ pub enum Why {
     Internal,
 }
 
-/// Calls of a supported command that aren't supported: their arguments tell.
+/// Calls that are handled otherwise than others of their command: their arguments tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unless {
-    /// All are.
+    /// None is.
     Never,
-    /// XREAD and XREADGROUP with BLOCK: [`Why::Blocking`].
+    /// XREAD and XREADGROUP with BLOCK: [`Pin::Block`].
     Block,
-    /// COPY with DB: [`Why::Databases`].
+    /// COPY with DB is refused: [`Why::Databases`].
     Database,
+}
+
+/// What a call says about a script, for servers that lack it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptUse {
+    /// Nothing.
+    None,
+    /// EVAL: its text is argument 1.
+    Body,
+    /// EVALSHA: its SHA-1 is argument 1.
+    Sha,
+    /// SCRIPT LOAD: its text is argument 2.
+    Load,
+    /// SCRIPT FLUSH: there is none any more.
+    Flush,
 }
 
 /// Redis's groups of commands; each has a file of rows.
@@ -263,6 +355,7 @@ pub(super) const fn row(
         rule: KeyRule::of(keys),
         handling,
         unless: Unless::Never,
+        script: ScriptUse::None,
         categories: None,
     }
 }
@@ -298,6 +391,10 @@ impl Row {
         Self { unless, ..self }
     }
 
+    pub(super) const fn script(self, script: ScriptUse) -> Self {
+        Self { script, ..self }
+    }
+
     pub(super) const fn acl(self, categories: Categories) -> Self {
         Self { categories: Some(categories), ..self }
     }
@@ -305,7 +402,8 @@ impl Row {
     /// Whether it may change a key: refused in a pool with `read_only: true`. So may scripts, which Redis doesn't call
     /// writes because it looks at each command that they run.
     pub const fn is_write(&self) -> bool {
-        let is_sent = matches!(self.handling, Handling::Keyed | Handling::Split(_));
+        let is_sent =
+            matches!(self.handling, Handling::Keyed | Handling::Split(_) | Handling::Pinned(Pin::Block(_)));
         self.flags.contains(Flags::WRITE) || is_sent && !self.flags.contains(Flags::READONLY)
     }
 
@@ -328,15 +426,13 @@ impl Why {
     /// What isn't supported, to follow "shardwise does not support".
     pub const fn phrase(self) -> &'static str {
         match self {
-            Why::Transactions => "transactions",
             Why::PubSub => "publish/subscribe",
-            Why::Blocking => "blocking commands",
-            Why::AllServers => "commands that concern the keys of all servers",
             Why::Databases => "databases other than the pool's",
-            Why::ScriptAdmin => "the administration of scripts and functions",
+            Why::ScriptAdmin => "the administration of running scripts",
             Why::Administration => "the administration of servers",
             Why::Replication => "replication commands",
             Why::Cluster => "cluster commands",
+            Why::Tracking => "client-side caching",
             Why::ConnectionState => "this setting of a connection",
             Why::KeyFlags => "the flags of single keys",
             Why::Internal => "commands internal to Redis",

@@ -42,14 +42,17 @@ impl Gather {
         let outcome = match self.fold.merge(replies, &mut merged) {
             Ok(()) => Reply::Shared(merged.into()),
             Err(FoldError::ErrorReply(part)) => Reply::Shared(replies[part].clone()),
-            Err(FoldError::Unexpected(_)) => {
-                merged.clear();
-                ErrorReply::unexpected_part().encode(&mut merged);
-                Reply::Shared(merged.into())
-            }
+            Err(FoldError::Unexpected(_)) => error(ErrorReply::unexpected_part()),
+            Err(FoldError::CursorTooBig) => error(ErrorReply::scan_cursor_too_big()),
         };
         whole.settle(Outcome::Reply(outcome));
     }
+}
+
+fn error(error: ErrorReply) -> Reply<'static> {
+    let mut text = Vec::new();
+    error.encode(&mut text);
+    Reply::Shared(text.into())
 }
 
 impl Settle for Gather {
@@ -58,6 +61,9 @@ impl Settle for Gather {
         debug_assert!(state.left > 0, "each part has one outcome");
         match outcome {
             Outcome::Reply(reply) => state.replies[part as usize] = reply.into_bytes(),
+            Outcome::Unsent(failed) | Outcome::Unknown(failed) if self.fold.takes_failures() => {
+                state.replies[part as usize] = error(failed.reply()).into_bytes();
+            }
             Outcome::Unsent(error) | Outcome::Unknown(error) => {
                 state.failed.get_or_insert(error);
             }

@@ -10,11 +10,13 @@ mod inline;
 mod length;
 #[cfg(test)]
 mod oracle;
-pub mod reply;
+pub mod protocol;
+mod reply;
 pub mod request;
 
 pub use args::{ArgSpan, Args};
 pub use error_reply::ErrorReply;
 pub use inline::inline_to_array;
+pub use protocol::Protocol;
 pub use reply::{ReplyError, ReplyScanner};
 pub use request::{Limits, ProtocolError, RequestScanner, Scanned};

@@ -1,7 +1,8 @@
 //! Plans and refusals as plain values.
 
 use super::fold::Fold;
-use crate::command::{Call, Flags, Handling, Keys, Local, SplitKind, Why};
+use super::scan::{BadCursor, Scan};
+use crate::command::{AllKind, Call, Flags, Handling, Keys, Local, Pin, SplitKind, Transaction, Why};
 use crate::resp::{Args, ErrorReply, encode};
 use crate::topology::{Draw, Group, ServerIx, Topology};
 
@@ -17,6 +18,26 @@ pub enum Plan {
         /// How the replies become one.
         fold: Fold,
     },
+    /// Send it as it is to all these servers, and fold the replies.
+    All {
+        /// Every server of the pool, ejected ones too: their keys must not be missing from the answer unnoticed.
+        servers: Vec<ServerIx>,
+        /// How the replies become one.
+        fold: Fold,
+    },
+    /// Send it to one server with that server's own cursor, and make a cursor of the pool of what it answers.
+    Scan(Scan),
+    /// Send it as it is to one server, on a connection that the client has for itself.
+    Pin {
+        /// Who gets it.
+        server: ServerIx,
+        /// What for.
+        pin: Pin,
+    },
+    /// Ask every server that the client wrote to.
+    Wait,
+    /// A step of the client's transaction: its state decides.
+    Transaction(Transaction),
     /// The proxy answers.
     Local(Local),
     /// The proxy refuses.
@@ -41,6 +62,8 @@ pub enum Refusal {
     NoServer,
     /// It may write, and the pool is read-only.
     ReadOnly,
+    /// The cursor of a SCAN is none that this pool can have given.
+    Cursor(BadCursor),
     /// Keys and values of a split command don't pair up.
     Unpaired(&'static str),
     /// Not supported.
@@ -64,7 +87,15 @@ pub fn plan(call: &Call<'_>, topology: &Topology, draw: &Draw, rules: Rules) -> 
     match handling {
         Handling::Keyed => keyed(call, topology, draw),
         Handling::Split(kind) => split(call, kind, topology, draw),
+        Handling::Pinned(pin) => match keyed(call, topology, draw) {
+            Plan::One(server) => Plan::Pin { server, pin },
+            refused => refused,
+        },
+        Handling::Wait => Plan::Wait,
+        Handling::Transaction(step) => Plan::Transaction(step),
         Handling::AnyServer => any(topology),
+        Handling::Everywhere(kind) => all(kind, topology, draw),
+        Handling::Scan => scan(call, topology),
         Handling::Local(local) => Plan::Local(local),
         Handling::Unsupported(why) => Plan::Refuse(Refusal::Unsupported(why)),
     }
@@ -140,12 +171,40 @@ fn any(topology: &Topology) -> Plan {
     topology.first_live().map_or(Plan::Refuse(Refusal::NoServer), Plan::One)
 }
 
+fn all(kind: AllKind, topology: &Topology, draw: &Draw) -> Plan {
+    let servers: Vec<ServerIx> = topology.servers().collect();
+    if let [only] = servers.as_slice() {
+        return Plan::One(*only);
+    }
+    let fold = match kind {
+        AllKind::Sum => Fold::Sum,
+        AllKind::Same => Fold::Same,
+        AllKind::Join => Fold::Join,
+        AllKind::And => Fold::And,
+        AllKind::Draw => Fold::Draw(draw.below(u32::MAX)),
+    };
+    Plan::All { servers, fold }
+}
+
+fn scan(call: &Call<'_>, topology: &Topology) -> Plan {
+    match Scan::of(call.args.get(1).unwrap_or_default(), topology.servers().len()) {
+        Ok(scan) => Plan::Scan(scan),
+        Err(bad) => Plan::Refuse(Refusal::Cursor(bad)),
+    }
+}
+
 /// Scripts are marked neither as reads nor as writes, and may do both: with keys, only what is marked as a read is one.
 fn may_write(call: &Call<'_>, handling: Handling) -> bool {
     match handling {
-        Handling::Keyed | Handling::Split(_) => !call.row.flags.contains(Flags::READONLY),
-        Handling::AnyServer => call.row.is_write(),
-        Handling::Local(_) | Handling::Unsupported(_) => false,
+        Handling::Keyed | Handling::Split(_) | Handling::Pinned(Pin::Block(_)) => {
+            !call.row.flags.contains(Flags::READONLY)
+        }
+        Handling::AnyServer | Handling::Everywhere(_) | Handling::Scan => call.row.is_write(),
+        Handling::Pinned(Pin::Watch)
+        | Handling::Transaction(_)
+        | Handling::Wait
+        | Handling::Local(_)
+        | Handling::Unsupported(_) => false,
     }
 }
 
@@ -176,6 +235,7 @@ impl Refusal {
             Self::CrossServer => ErrorReply::cross_server(),
             Self::NoServer => ErrorReply::no_server(pool),
             Self::ReadOnly => ErrorReply::read_only(pool),
+            Self::Cursor(bad) => bad.reply(pool),
             Self::Unpaired(name) => ErrorReply::wrong_arity(name),
             Self::Unsupported(why) => call.refusal(*why),
         }

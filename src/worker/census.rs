@@ -1,46 +1,41 @@
 //! How many clients there are in the whole process.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-use crate::config::Config;
 
 /// Counts clients over all workers, so that `client_connections` and `max_clients` hold exactly. Touched once when a
 /// client comes and once when it goes, never for a request.
 #[derive(Debug)]
 pub struct Census {
-    /// By `PoolIx`.
-    pools: Vec<Count>,
-    all: Count,
+    all: Seats,
     last_id: AtomicU64,
 }
 
+/// Clients of one pool, or of all, and how many there may be. A reload can change the limit: who is there stays.
 #[derive(Debug)]
-struct Count {
-    now: AtomicU32,
-    limit: u32,
+pub struct Seats {
+    taken: AtomicU32,
+    limit: AtomicU32,
 }
 
 impl Census {
-    /// Nobody, with the limits of `config`.
-    pub fn new(config: &Config) -> Self {
-        let limit = |limit: Option<std::num::NonZeroU32>| Count {
-            now: AtomicU32::new(0),
-            limit: limit.map_or(u32::MAX, std::num::NonZeroU32::get),
-        };
-        Self {
-            pools: config.pools.iter().map(|pool| limit(pool.client_connections)).collect(),
-            all: limit(config.process.max_clients),
-            last_id: AtomicU64::new(0),
-        }
+    /// Nobody; `limit` is `max_clients`.
+    pub fn new(limit: Option<NonZeroU32>) -> Self {
+        Self { all: Seats::new(limit), last_id: AtomicU64::new(0) }
+    }
+
+    /// Another `max_clients` from now on.
+    pub fn set_limit(&self, limit: Option<NonZeroU32>) {
+        self.all.set_limit(limit);
     }
 
     /// Lets one more client of a pool in, if there is room: its number, unique in this process. Pair with
     /// [`Census::leave`].
-    pub fn enter(&self, pool: usize) -> Option<u64> {
+    pub fn enter(&self, pool: &Seats) -> Option<u64> {
         if !self.all.enter() {
             return None;
         }
-        if !self.pools[pool].enter() {
+        if !pool.enter() {
             self.all.leave();
             return None;
         }
@@ -48,15 +43,34 @@ impl Census {
     }
 
     /// A client of a pool is gone.
-    pub fn leave(&self, pool: usize) {
-        self.pools[pool].leave();
+    pub fn leave(&self, pool: &Seats) {
+        pool.leave();
         self.all.leave();
     }
 }
 
-impl Count {
+impl Default for Seats {
+    /// No limit.
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl Seats {
+    /// All free; `limit` is `client_connections`, or `max_clients`.
+    pub fn new(limit: Option<NonZeroU32>) -> Self {
+        let seats = Self { taken: AtomicU32::new(0), limit: AtomicU32::new(u32::MAX) };
+        seats.set_limit(limit);
+        seats
+    }
+
+    /// Another limit from now on.
+    pub fn set_limit(&self, limit: Option<NonZeroU32>) {
+        self.limit.store(limit.map_or(u32::MAX, NonZeroU32::get), Ordering::Relaxed);
+    }
+
     fn enter(&self) -> bool {
-        let room = self.now.fetch_add(1, Ordering::Relaxed) < self.limit;
+        let room = self.taken.fetch_add(1, Ordering::Relaxed) < self.limit.load(Ordering::Relaxed);
         if !room {
             self.leave();
         }
@@ -64,6 +78,6 @@ impl Count {
     }
 
     fn leave(&self) {
-        self.now.fetch_sub(1, Ordering::Relaxed);
+        self.taken.fetch_sub(1, Ordering::Relaxed);
     }
 }
