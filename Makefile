@@ -37,7 +37,7 @@ soak: ## 100,000 simulated runs, chaos for ten minutes with 5 million answers, 1
 	  $(CARGO) test --locked --test chaos -- --nocapture
 	SHARDWISE_SOAK=1 $(CARGO) test --locked --test proxy -- under_load
 
-bench: ## writes docs/benchmarks.md: Redis, shardwise, nutcracker, Envoy (an hour; SCALE=0.01 takes minutes)
+bench: ## writes docs/benchmarks.md: Redis, shardwise, nutcracker, Envoy (up to an hour; SCALE=0.01: a minute)
 	tests/setup.sh bench
 	$(CARGO) build --release --locked
 	python3 benches/benchmarks.py --scale $(or $(SCALE),1) $(OPTIONS)

@@ -140,6 +140,8 @@ fn told(plan: &Plan, call: &Call<'_>, pool: &config::Pool) -> String {
             let servers: Vec<&str> = parts.iter().map(|part| name(part.server)).collect();
             format!("split over {} servers: {}", servers.len(), servers.join(", "))
         }
+        Plan::All { servers, .. } => format!("whole to every server: {}", servers.len()),
+        Plan::Scan(_) => "to the server that the cursor names, with that server's own cursor".to_owned(),
         Plan::Refuse(refusal) => format!("refused: {}", refusal.reply(call, &pool.name).as_str()),
         Plan::Pin { .. } => "on a server connection of the client's own".to_owned(),
         Plan::Transaction(_) => "part of a transaction: its server is that of the first key".to_owned(),
