@@ -145,8 +145,6 @@ fn told(plan: &Plan, call: &Call<'_>, pool: &config::Pool) -> String {
         Plan::Refuse(refusal) => format!("refused: {}", refusal.reply(call, &pool.name).as_str()),
         Plan::Pin { .. } => "on a server connection of the client's own".to_owned(),
         Plan::Transaction(_) => "part of a transaction: its server is that of the first key".to_owned(),
-        Plan::All { .. } => "whole to several servers".to_owned(),
-        Plan::Scan(_) => "over all servers, one after the other".to_owned(),
         Plan::Wait => "to every server that the client has written to".to_owned(),
         Plan::Local(_) => "answered by the proxy itself".to_owned(),
     }
