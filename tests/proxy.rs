@@ -4,6 +4,7 @@ mod support;
 
 mod proxy {
     mod across;
+    mod admin;
     mod auth;
     mod blocking;
     mod client_family;
@@ -18,6 +19,7 @@ mod proxy {
     mod limits;
     mod load;
     mod local;
+    mod metrics;
     mod placement;
     mod protocol;
     mod read_only;

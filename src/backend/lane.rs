@@ -122,7 +122,6 @@ impl Lane {
                 let shared = &self.shared;
                 let now = shared.turn.now(Instant::now);
                 let len = pipe.push(request, ticket, now, &shared.turn.buffers);
-                pipe.delay();
                 shared.count_request(len);
                 shared.show_queues(pipe);
                 return;

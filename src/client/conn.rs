@@ -6,13 +6,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
 
 use super::session::{Carried, Session, Verdict};
+use super::watch::{ClientInfo, Watch};
 use crate::dispatch::{Payload, Pool};
-use crate::exchange::{Flush, Inbox, Outbox, Recipient, Written};
+use crate::exchange::{Flush, Inbox, Outbox, Recipient, Took, Written};
 use crate::net::Stream;
 use crate::resp::{
     ArgSpan, Args, ErrorReply, Limits, ProtocolError, RequestScanner, Scanned, inline_to_array,
@@ -34,6 +35,14 @@ pub struct ClientConn {
     /// Why requests that are here already aren't dispatched yet.
     hold: Cell<Option<Hold>>,
     task: RefCell<Option<Waker>>,
+    /// What the operator asks of this worker's clients.
+    watch: Rc<Watch>,
+    /// When it connected.
+    since: Instant,
+    /// When it last said something.
+    seen: Cell<Instant>,
+    /// Since when the socket takes nothing, while bytes are ready for it.
+    stuck_since: Cell<Option<Instant>>,
 }
 
 /// How far a connection has come.
@@ -68,6 +77,8 @@ pub enum Closed {
     OutputLimit,
     /// A reply broke off half-way with its server.
     ReplyCut,
+    /// The operator said CLIENT KILL.
+    Killed,
     /// The proxy goes down.
     Drain,
     /// Another process goes on with it; see [`ClientConn::into_moved`].
@@ -95,6 +106,8 @@ enum Hold {
     Backpressure,
     /// Its earlier requests have to end first on another server connection.
     Fence,
+    /// The operator has paused all clients.
+    Pause,
     /// What it has sent on a connection of its own has to be answered first.
     Mode,
 }
@@ -125,10 +138,11 @@ const LINGER: Duration = Duration::from_secs(2);
 
 impl ClientConn {
     /// A client on `stream`, which has not said anything yet.
-    pub fn new(stream: Stream, id: u64, pool: Rc<Pool>) -> Rc<Self> {
+    pub fn new(stream: Stream, id: u64, pool: Rc<Pool>, watch: Rc<Watch>) -> Rc<Self> {
         pool.stats.client_connections.add(1);
         pool.stats.client_total.add(1);
         let session = Session::new(&pool.config());
+        let since = Instant::now();
         Rc::new(Self {
             outbox: Outbox::new(Rc::clone(&pool.turn)),
             pool,
@@ -140,6 +154,10 @@ impl ClientConn {
             blocked: Cell::new(false),
             hold: Cell::new(None),
             task: RefCell::new(None),
+            watch,
+            since,
+            seen: Cell::new(since),
+            stuck_since: Cell::new(None),
         })
     }
 
@@ -202,8 +220,14 @@ impl ClientConn {
     }
 
     /// A client that comes from another process.
-    pub fn continued(stream: Stream, id: u64, pool: Rc<Pool>, carried: Carried, bytes: Vec<u8>) -> Rc<Self> {
-        let client = Self::new(stream, id, pool);
+    pub fn continued(
+        stream: Stream,
+        id: u64,
+        pool: Rc<Pool>,
+        watch: Rc<Watch>,
+        (carried, bytes): (Carried, Vec<u8>),
+    ) -> Rc<Self> {
+        let client = Self::new(stream, id, pool, watch);
         client.session.replace(Session::resumed(carried));
         if !bytes.is_empty() {
             let mut input = Input::default();
@@ -221,6 +245,51 @@ impl ClientConn {
     pub fn cut(&self) {
         self.phase.set(Phase::Over(Closed::Drain));
         self.wake();
+    }
+
+    /// What CLIENT LIST tells of it.
+    pub fn info(&self) -> ClientInfo {
+        let unread = self.input.take();
+        let waiting = unread.as_ref().map_or(0, |input| input.inbox.len());
+        self.input.set(unread);
+        ClientInfo {
+            id: self.id,
+            pool: self.pool.config().name.clone(),
+            address: self.address(),
+            local_address: self.stream.borrow().local_address(),
+            name: self.name(),
+            age: self.since.elapsed(),
+            idle: self.seen.get().elapsed(),
+            command: self.outbox.command(),
+            pending: self.outbox.pending(),
+            unsent: self.outbox.unsent(),
+            unread: waiting,
+        }
+    }
+
+    /// Where it came from.
+    pub fn address(&self) -> String {
+        self.stream.borrow().peer_address()
+    }
+
+    /// What it calls itself; empty if it hasn't.
+    pub fn name(&self) -> String {
+        let session = self.session.try_borrow();
+        let name = session.as_ref().ok().and_then(|session| session.name.as_deref());
+        name.map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default()
+    }
+
+    /// The operator ends the connection now.
+    pub fn kill(&self) {
+        self.phase.set(Phase::Over(Closed::Killed));
+        self.wake();
+    }
+
+    /// A pause may be over.
+    pub fn look_again(&self) {
+        if self.hold.get() == Some(Hold::Pause) {
+            self.wake();
+        }
     }
 
     /// CLIENT ID.
@@ -377,6 +446,7 @@ impl ClientConn {
                     self.phase.set(Phase::Draining(left.saturating_sub(read)));
                 }
                 self.receive(input, buffer, recipient);
+                self.seen.set(self.pool.turn.now(Instant::now));
                 Poll::Ready(())
             }
             Poll::Ready(Err(_)) => {
@@ -413,7 +483,7 @@ impl ClientConn {
 
     /// Goes on with requests that had to wait.
     fn resume(self: &Rc<Self>, recipient: &Rc<dyn Recipient>) {
-        if !self.session.borrow_mut().mode.go_on() || self.is_full() {
+        if self.watch.is_paused() || !self.session.borrow_mut().mode.go_on() || self.is_full() {
             return;
         }
         self.hold.set(None);
@@ -434,6 +504,10 @@ impl ClientConn {
         while at < buffer.len() {
             if self.is_full() {
                 self.hold.set(Some(Hold::Backpressure));
+                break;
+            }
+            if self.watch.is_paused() {
+                self.hold.set(Some(Hold::Pause));
                 break;
             }
             let scanned = input.scanner.scan(&buffer[at..], &mut input.spans, &limits);
@@ -536,15 +610,27 @@ impl ClientConn {
 
     fn written(&self, result: io::Result<Written>) {
         match result {
-            Ok(Written::All) => {}
+            Ok(Written::All) => self.note_written(),
             Ok(Written::Blocked) => {
                 self.blocked.set(true);
+                if self.stuck_since.get().is_none() {
+                    self.stuck_since.set(Some(self.pool.turn.now(Instant::now)));
+                }
                 self.wake();
             }
             Err(_) => {
                 self.phase.set(Phase::Over(Closed::Socket));
                 self.wake();
             }
+        }
+    }
+
+    /// Nothing is left to be written to it.
+    fn note_written(&self) {
+        let turn = &self.pool.turn;
+        if let Some(since) = self.stuck_since.take().or(turn.began()) {
+            let took = turn.now(Instant::now).saturating_duration_since(since);
+            self.pool.stats.write_seconds.record(took.as_micros() as u64);
         }
     }
 
@@ -592,6 +678,16 @@ impl Flush for ClientConn {
 impl Recipient for ClientConn {
     fn outbox(&self) -> &Outbox {
         &self.outbox
+    }
+
+    #[inline]
+    fn answered(&self, command: u16, took: &Took<'_>) {
+        let total = took.queue + took.answer;
+        self.pool.stats.commands.record(command, total);
+        if self.watch.is_slow(total) {
+            self.pool.stats.slow_requests.add(1);
+            self.watch.note_slow(self, command, took);
+        }
     }
 }
 

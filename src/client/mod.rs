@@ -13,6 +13,8 @@ mod mode;
 mod session;
 mod transaction;
 mod wait;
+mod watch;
 
 pub use conn::{ClientConn, Closed, Moved, Phase};
 pub use session::{Carried, Session};
+pub use watch::{ClientInfo, SLOW_KEPT, SlowRequest, Watch};

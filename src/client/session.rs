@@ -137,6 +137,8 @@ impl Session {
             Err(_) if !self.may_pass(pool) => return refuse(ErrorReply::no_auth(), pool, recipient),
             Err(error) => return self.not_queued(&error, pool, recipient),
         };
+        pool.stats.client_requests.add(1);
+        recipient.outbox().set_command(call.ix.0);
         let plan = pool.plan(&call);
         if !call.row.flags.contains(Flags::READONLY) {
             self.note_write(&plan);

@@ -5,11 +5,12 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::units::whole_number;
+use crate::units::{Listen, Secret, whole_number};
 
 use super::error::Reason;
 use super::keys::{Absent, Field, INT_MAX, Key, Origin};
 use super::names::named;
+use super::raw::Text;
 
 /// Longest name of the handover socket: that of a unix socket, less what is put behind it for a moment.
 const MOST_SOCKET_PATH: usize = 90;
@@ -34,6 +35,23 @@ pub struct Process {
     pub reload_on_change: bool,
     /// Where a process that is started takes over from the one that runs. Default: nowhere.
     pub handover: Option<PathBuf>,
+    /// `metrics`: where HTTP is answered: metrics, health, the live page; `None`: nowhere.
+    pub metrics: Option<Listen>,
+    /// `admin`: where redis-cli looks inside and takes control; `None`: nowhere.
+    pub admin: Option<Listen>,
+    /// `admin_password` or the content of `admin_password_file`: for the admin port.
+    pub admin_password: Option<Secret>,
+    /// `slowlog_slower_than`: requests that take so long are remembered; `None`: none is. Default 10 ms.
+    pub slowlog_slower_than: Option<Duration>,
+}
+
+/// The section as far as its keys alone can tell.
+#[derive(Default)]
+pub(super) struct ProcessDraft {
+    /// Everything but the password.
+    pub(super) process: Process,
+    pub(super) admin_password: Option<Text>,
+    pub(super) admin_password_file: Option<Text>,
 }
 
 /// How many worker threads to run.
@@ -57,13 +75,13 @@ pub enum LogFormat {
 named!(LogFormat { Text = "text", Json = "json" });
 
 /// The keys of the section, in the order of the documentation.
-pub(super) static KEYS: &[Key<Process>] = &[
+pub(super) static KEYS: &[Key<ProcessDraft>] = &[
     Key {
         name: "threads",
         origin: Origin::Shardwise,
         absent: Absent::Value("auto"),
-        field: Field::Text("`auto` or a number", |process, text| {
-            process.threads = Threads::parse(text)?;
+        field: Field::Text("`auto` or a number", |draft, text| {
+            draft.process.threads = Threads::parse(text)?;
             Ok(())
         }),
         meaning: "Worker threads: `auto` is one per core, a number is 1…1024. Needs a restart. `--threads` overrides it.",
@@ -72,7 +90,7 @@ pub(super) static KEYS: &[Key<Process>] = &[
         name: "max_clients",
         origin: Origin::Shardwise,
         absent: Absent::Value("0"),
-        field: Field::Number(0..=INT_MAX, |process, n| process.max_clients = NonZeroU32::new(n)),
+        field: Field::Number(0..=INT_MAX, |draft, n| draft.process.max_clients = NonZeroU32::new(n)),
         meaning: "Most clients at once in the whole process; one more is refused with Redis's own error. \
                   0: as many as file descriptors allow.",
     },
@@ -80,8 +98,8 @@ pub(super) static KEYS: &[Key<Process>] = &[
         name: "drain_timeout",
         origin: Origin::Shardwise,
         absent: Absent::Value("10s"),
-        field: Field::Duration(Duration::ZERO..=Duration::from_secs(86_400), |process, v| {
-            process.drain_timeout = v;
+        field: Field::Duration(Duration::ZERO..=Duration::from_secs(86_400), |draft, v| {
+            draft.process.drain_timeout = v;
         }),
         meaning: "How long SIGTERM and SIGINT wait for requests in flight before what is left is cut.",
     },
@@ -92,9 +110,9 @@ pub(super) static KEYS: &[Key<Process>] = &[
         field: Field::Choice(
             "text or json",
             || LogFormat::ALL.iter().map(|format| format.name()).collect(),
-            |process, text| match LogFormat::from_name(text) {
+            |draft, text| match LogFormat::from_name(text) {
                 Some(format) => {
-                    process.log_format = format;
+                    draft.process.log_format = format;
                     true
                 }
                 None => false,
@@ -106,7 +124,7 @@ pub(super) static KEYS: &[Key<Process>] = &[
         name: "reload_on_hup",
         origin: Origin::Shardwise,
         absent: Absent::Value("false"),
-        field: Field::Flag(|process, v| process.reload_on_hup = v),
+        field: Field::Flag(|draft, v| draft.process.reload_on_hup = v),
         meaning: "SIGHUP reloads the configuration and reopens the log. Without it SIGHUP only reopens the log, as \
                   logrotate expects; SIGUSR1 always reloads.",
     },
@@ -114,7 +132,7 @@ pub(super) static KEYS: &[Key<Process>] = &[
         name: "reload_on_change",
         origin: Origin::Shardwise,
         absent: Absent::Value("false"),
-        field: Field::Flag(|process, v| process.reload_on_change = v),
+        field: Field::Flag(|draft, v| draft.process.reload_on_change = v),
         meaning: "The configuration is reloaded when its file has changed, two seconds after the last change. A file \
                   that is wrong changes nothing, and is not tried again until it has changed.",
     },
@@ -122,35 +140,93 @@ pub(super) static KEYS: &[Key<Process>] = &[
         name: "handover",
         origin: Origin::Shardwise,
         absent: Absent::Unset("a second process finds the addresses taken"),
-        field: Field::Text("an absolute path", |process, text| {
+        field: Field::Text("an absolute path", |draft, text| {
             let path = PathBuf::from(text);
             if !path.is_absolute() || text.len() > MOST_SOCKET_PATH {
                 let want = format!("an absolute path of at most {MOST_SOCKET_PATH} bytes");
                 return Err(Reason::Invalid { text: text.to_owned(), want });
             }
-            process.handover = Some(path);
+            draft.process.handover = Some(path);
             Ok(())
         }),
         meaning: "A unix socket at which a process that is started takes over from the one that runs: first the listening \
                   sockets, then every client, without closing one. Needs a restart.",
+    },
+    Key {
+        name: "metrics",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("no HTTP"),
+        field: Field::Text("`PORT`, `HOST:PORT` or `/PATH [PERM]`", |draft, text| {
+            draft.process.metrics = Some(local(text)?);
+            Ok(())
+        }),
+        meaning: "Where HTTP is answered: `/metrics`, `/livez`, `/readyz`, `/stats` and a live page at `/`. A port alone is \
+                  one of 127.0.0.1. Read-only, without a password. Needs a restart. See docs/metrics.md.",
+    },
+    Key {
+        name: "admin",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("no admin port"),
+        field: Field::Text("`PORT`, `HOST:PORT` or `/PATH [PERM]`", |draft, text| {
+            draft.process.admin = Some(local(text)?);
+            Ok(())
+        }),
+        meaning: "Where redis-cli looks inside and takes control: `INFO`, `CLIENT LIST`, `SLOWLOG`, `PROXY HELP`. A port alone \
+                  is one of 127.0.0.1; beyond this machine it needs a password. Needs a restart. See docs/admin.md.",
+    },
+    Key {
+        name: "admin_password",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("no password is asked for"),
+        field: Field::Secret("a password", |draft, text| draft.admin_password = Some(text)),
+        meaning: "Password of the admin port (`redis-cli -a`). `${VARIABLE}` is taken from the environment.",
+    },
+    Key {
+        name: "admin_password_file",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("no password is asked for"),
+        field: Field::Secret("a file name", |draft, text| draft.admin_password_file = Some(text)),
+        meaning: "A file with the password of the admin port instead, relative to this file's folder; one newline at its end is not part of it.",
+    },
+    Key {
+        name: "slowlog_slower_than",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("10ms"),
+        field: Field::Duration(Duration::ZERO..=Duration::from_secs(3600), |draft, v| {
+            draft.process.slowlog_slower_than = (!v.is_zero()).then_some(v);
+        }),
+        meaning: "Requests that take so long, from their admission to the server's reply, are remembered for `SLOWLOG GET` on the \
+                  admin port, 128 by each worker. 0: none is.",
     },
 ];
 
 impl Default for Process {
     /// What holds for a file without the section.
     fn default() -> Self {
-        let mut process = Self {
+        let process = Self {
             threads: Threads::Auto,
             max_clients: None,
             drain_timeout: Duration::ZERO,
             log_format: LogFormat::Text,
+            metrics: None,
+            admin: None,
+            admin_password: None,
+            slowlog_slower_than: None,
             reload_on_hup: false,
             reload_on_change: false,
             handover: None,
         };
-        Key::set_absent(KEYS, &mut process);
-        process
+        let mut draft = ProcessDraft { process, admin_password: None, admin_password_file: None };
+        Key::set_absent(KEYS, &mut draft);
+        draft.process
     }
+}
+
+/// An address of this machine's own where only a port is given.
+fn local(text: &str) -> Result<Listen, Reason> {
+    let is_port = text.bytes().all(|byte| byte.is_ascii_digit());
+    let full = if is_port { format!("127.0.0.1:{text}") } else { text.to_owned() };
+    Listen::parse(&full).map_err(Reason::Listen)
 }
 
 // === impl Threads ===

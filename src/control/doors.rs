@@ -8,8 +8,8 @@ use crate::config::{Config, Pool};
 use crate::net::{self, BindError, ListenOptions, Listener, SocketFile};
 use crate::units::Listen;
 
-/// Connections to the stats port that the kernel keeps waiting.
-const STATS_BACKLOG: u32 = 128;
+/// Connections to a port of control's own that the kernel keeps waiting.
+const CONTROL_BACKLOG: u32 = 128;
 
 /// All listening sockets of the process.
 #[derive(Debug)]
@@ -18,6 +18,12 @@ pub struct Doors {
     pub pools: Vec<PoolDoor>,
     /// The stats port's.
     pub stats: Listener,
+    /// The metrics port's, if there is one.
+    pub metrics: Option<Listener>,
+    /// The admin port's, if there is one.
+    pub admin: Option<Listener>,
+    /// Files of unix sockets of control's own; dropping them removes them.
+    pub files: Vec<SocketFile>,
 }
 
 /// Listening sockets that were open before this process: another one's that it takes over from, or systemd's.
@@ -60,16 +66,31 @@ impl Doors {
             None => PoolDoor::open(pool, workers),
         });
         let pools = pools.collect::<Result<_, _>>()?;
-        let options = ListenOptions { backlog: STATS_BACKLOG, reuseport: false, keepalive: false };
-        let stats = match inherited.take(stats).pop() {
-            Some(stats) => stats,
-            None => {
-                let of = |cause| OpenError { what: "stats port".into(), cause };
-                net::bind(stats, &options).map_err(of)?.0
-            }
-        };
-        Ok(Self { pools, stats })
+        let mut files = Vec::new();
+        let mut own = |what: &str, at: &Listen| open_own(what, at, &mut inherited, &mut files);
+        let stats = own("stats port", stats)?;
+        let metrics = config.process.metrics.as_ref().map(|at| own("metrics port", at)).transpose()?;
+        let admin = config.process.admin.as_ref().map(|at| own("admin port", at)).transpose()?;
+        Ok(Self { pools, stats, metrics, admin, files })
     }
+}
+
+/// A port of control's own.
+fn open_own(
+    what: &str,
+    at: &Listen,
+    inherited: &mut Inherited,
+    files: &mut Vec<SocketFile>,
+) -> Result<Listener, OpenError> {
+    if let Some(listener) = inherited.take(at).pop() {
+        files.extend(inherited.file(at));
+        return Ok(listener);
+    }
+    let options = ListenOptions { backlog: CONTROL_BACKLOG, reuseport: false, keepalive: false };
+    let (listener, file) =
+        net::bind(at, &options).map_err(|cause| OpenError { what: what.to_owned(), cause })?;
+    files.extend(file);
+    Ok(listener)
 }
 
 impl PoolDoor {
@@ -105,11 +126,16 @@ impl Inherited {
                 warn!(pool = pool.name, "cannot set the options of a listening socket: {error}");
             }
         }
-        let file = match &pool.listen {
+        let file = self.file(&pool.listen);
+        Some(PoolDoor { at: pool.listen.clone(), listeners, file })
+    }
+
+    /// The file of a unix socket that was taken.
+    fn file(&self, at: &Listen) -> Option<SocketFile> {
+        match at {
             Listen::Unix { path, .. } if self.with_files => SocketFile::of(path).ok(),
             _ => None,
-        };
-        Some(PoolDoor { at: pool.listen.clone(), listeners, file })
+        }
     }
 }
 
@@ -124,8 +150,13 @@ pub fn sockets(pool: &Pool, workers: usize) -> usize {
     if shared { workers } else { 1 }
 }
 
-/// Says in the log where each pool listens.
+/// Says in the log where each pool listens, and control itself.
 pub fn announce(config: &Config) {
+    for (what, at) in [("metrics", &config.process.metrics), ("admin", &config.process.admin)] {
+        if let Some(at) = at {
+            info!("{what} on {at}");
+        }
+    }
     for pool in &config.pools {
         let servers = pool.servers.len();
         match &pool.listen {

@@ -3,6 +3,7 @@
 //! Control is the main thread, with a runtime of its own. It talks to the workers by rare [`Order`]s and by
 //! publishing generations; it hears of them by lossy [`Notice`]s and by reading their cells.
 
+mod admin;
 mod answers;
 mod board;
 mod config_file;
@@ -10,15 +11,21 @@ mod dealer;
 mod doors;
 mod drain;
 mod entrances;
+mod exposition;
 pub mod handover;
 mod health;
+mod http;
+mod page;
 mod probe;
+mod process;
 mod publisher;
 pub mod reload;
 mod report;
 mod signals;
 mod stats_port;
 pub mod systemd;
+mod timings;
+mod visitors;
 
 use std::fmt;
 use std::io;
@@ -33,8 +40,9 @@ use tracing::{error, info, warn};
 
 use crate::config::Config;
 use crate::config::Kept;
-use crate::net::Listener;
+use crate::net::SocketFile;
 use crate::worker::{self, Census, Moved, Notice, Order, Scripts, Worker};
+use admin::Admin;
 use board::Board;
 use config_file::ConfigFile;
 use drain::{Drained, Limits, drain};
@@ -43,7 +51,9 @@ use handover::{Coming, Predecessor, Successor, Want};
 use publisher::Publisher;
 use reload::{ADOPTION_LIMIT, Applied, Ask, Closing, Prepared, Refused, Reloads, Report};
 use report::{Current, HealthStats, Sources};
+use visitors::Door;
 
+pub use admin::admin_reference;
 pub use doors::{Doors, Inherited, OpenError, announce, sockets};
 pub use signals::{Signal, Signals};
 
@@ -103,8 +113,8 @@ pub struct Control {
     reloads_asked: mpsc::UnboundedReceiver<Ask>,
     /// The reload that is being prepared, if there is one: at most one at a time.
     preparing: JoinSet<Result<Prepared, Refused>>,
-    /// The socket of the stats port, for a successor.
-    stats: OwnedFd,
+    /// The sockets of control's own ports, for a successor.
+    own: Vec<OwnedFd>,
     /// Asked by a successor.
     wanted: mpsc::UnboundedReceiver<Want>,
     /// Clients from a predecessor.
@@ -113,6 +123,8 @@ pub struct Control {
     file: ConfigFile,
     signals: Signals,
     log: Box<dyn LogSwitch>,
+    /// Removed when control is dropped.
+    files: Vec<SocketFile>,
 }
 
 impl Control {
@@ -135,17 +147,25 @@ impl Control {
             })
             .collect::<io::Result<Vec<Worker>>>()?;
 
-        let Doors { pools, stats } = doors;
+        let Doors { pools, stats, metrics, admin, files } = doors;
         let ids = publisher.generation().ids.clone();
         let entrances = Entrances::start(&workers, ids.into_iter().zip(pools).collect())?;
         let health = Arc::new(HealthStats::new(&config));
         let cells = publisher.now().stats.clone();
         let sources = Sources::new(config.clone(), cells, health.clone(), entrances.sockets() as u64 + 1);
-        let sources = Current::new(sources);
-        let stats_socket = stats.as_fd().try_clone_to_owned()?;
-        if let Listener::Tcp(stats) = stats {
-            let stats = tokio::net::TcpListener::from_std(stats)?;
-            tokio::task::spawn_local(stats_port::serve(stats, sources.clone()));
+        let own = [Some(&stats), metrics.as_ref(), admin.as_ref()];
+        let own = own.into_iter().flatten().map(|listener| listener.as_fd().try_clone_to_owned());
+        let own = own.collect::<io::Result<Vec<OwnedFd>>>()?;
+        let sources = Current::new(sources.with_publisher(publisher.clone()));
+        let (reloads, reloads_asked) = Reloads::channel();
+        tokio::task::spawn_local(stats_port::serve(Door::new(stats)?, sources.clone()));
+        if let Some(metrics) = metrics {
+            tokio::task::spawn_local(http::serve(Door::new(metrics)?, sources.clone()));
+        }
+        if let Some(door) = admin {
+            let orders = workers.iter().map(|worker| worker.orders.clone()).collect();
+            let admin = Admin::new(sources.clone(), orders, reloads.clone());
+            tokio::task::spawn_local(admin::serve(Door::new(door)?, admin));
         }
         let board = Board::new(publisher.clone(), health);
         let ended = watch_ends(&workers);
@@ -154,7 +174,6 @@ impl Control {
         if let Some(path) = &config.process.handover {
             handover::offer(path.clone(), want)?;
         }
-        let (reloads, reloads_asked) = Reloads::channel();
         let mut file = ConfigFile::default();
         file.taken(config_file::stamp(&config.path));
         Ok(Self {
@@ -170,12 +189,13 @@ impl Control {
             reloads,
             reloads_asked,
             preparing: JoinSet::new(),
-            stats: stats_socket,
+            own,
             wanted,
             coming,
             file,
             signals,
             log,
+            files,
         })
     }
 
@@ -189,6 +209,7 @@ impl Control {
         let (lost, sent) = match self.serve().await {
             End::TakenOver(successor) => {
                 self.entrances.release().await;
+                self.files.drain(..).for_each(SocketFile::forget);
                 (None, Some(self.send_clients(successor)))
             }
             end => {
@@ -388,7 +409,7 @@ impl Control {
     /// All that is listened on.
     fn descriptors(&self) -> Vec<OwnedFd> {
         let mut all = self.entrances.descriptors().unwrap_or_default();
-        all.extend(self.stats.try_clone());
+        all.extend(self.own.iter().flat_map(OwnedFd::try_clone));
         all
     }
 

@@ -22,6 +22,8 @@ pub struct Outbox {
     marked: Cell<bool>,
     /// Error replies made for requests whose server failed, since they were last asked for.
     failures: Cell<u32>,
+    /// Index of the command whose tickets are being made.
+    command: Cell<u16>,
     /// Whether the requests that are admitted now get their replies.
     replies: Cell<Replies>,
 }
@@ -96,6 +98,7 @@ impl Outbox {
             turn,
             marked: Cell::new(false),
             failures: Cell::new(0),
+            command: Cell::new(u16::MAX),
             replies: Cell::new(Replies::On),
         }
     }
@@ -253,6 +256,18 @@ impl Outbox {
     /// Whether a reply broke off half-way: the client must be closed.
     pub fn is_cut(&self) -> bool {
         self.inner.borrow().state == State::Cut
+    }
+
+    /// Tickets that are made from now on are for requests of the command with this index.
+    #[inline]
+    pub fn set_command(&self, command: u16) {
+        self.command.set(command);
+    }
+
+    /// The index of the client's latest command; `u16::MAX` when there was none.
+    #[inline]
+    pub fn command(&self) -> u16 {
+        self.command.get()
     }
 
     /// Takes the number of requests that failed with their server since the last call.

@@ -147,6 +147,24 @@ impl Stream {
         }
     }
 
+    /// Where the peer is, `HOST:PORT`; of a unix socket only that it is one.
+    pub fn peer_address(&self) -> String {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().map_or_else(|_| "?:0".to_owned(), |at| at.to_string()),
+            Self::Unix(_) => "unix:0".to_owned(),
+            Self::Closed => "?:0".to_owned(),
+        }
+    }
+
+    /// Where the peer came to.
+    pub fn local_address(&self) -> String {
+        match self {
+            Self::Tcp(stream) => stream.local_addr().map_or_else(|_| "?:0".to_owned(), |at| at.to_string()),
+            Self::Unix(_) => "unix:0".to_owned(),
+            Self::Closed => "?:0".to_owned(),
+        }
+    }
+
     /// Whether bytes have come that were not read. Asks the kernel: the runtime does not know of a new socket what is
     /// there already, nor what came in this turn of the loop.
     pub fn has_unread(&self) -> bool {

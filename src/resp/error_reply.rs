@@ -217,6 +217,29 @@ impl ErrorReply {
         Self::text(format!("ERR {name} cannot contain spaces, newlines or special characters."))
     }
 
+    /// CLIENT KILL of an address that no client has; Redis's text.
+    pub fn no_such_client() -> Self {
+        Self::text("ERR No such client")
+    }
+
+    /// A pool that the configuration doesn't have.
+    pub fn no_such_pool(name: &str) -> Self {
+        Self::text(format!("ERR no such pool '{}', see PROXY POOLS", shown(name.as_bytes(), SHOWN)))
+    }
+
+    /// CONFIG RELOAD of a file that is wrong.
+    pub fn not_reloaded(why: &str) -> Self {
+        Self::text(format!("ERR nothing has changed: {why}"))
+    }
+
+    /// CONFIG SET of something that only the file can change.
+    pub fn not_settable(name: &str) -> Self {
+        let name = shown(name.as_bytes(), SHOWN);
+        Self::text(format!(
+            "ERR CONFIG SET failed - '{name}' can't be set here: change the configuration file"
+        ))
+    }
+
     /// A client past `client_connections`; Redis's text.
     pub fn max_clients() -> Self {
         Self::text("ERR max number of clients reached")

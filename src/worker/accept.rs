@@ -141,9 +141,10 @@ fn enter(world: &Rc<World>, id: PoolId, stream: Stream, before: Option<(Carried,
     };
     world.own.clients.add(1);
     let pool = Rc::clone(&place.pool);
+    let watch = Rc::clone(&world.watch);
     let client = match before {
-        None => ClientConn::new(stream, number, pool),
-        Some((carried, input)) => ClientConn::continued(stream, number, pool, carried, input),
+        None => ClientConn::new(stream, number, pool, watch),
+        Some((carried, input)) => ClientConn::continued(stream, number, pool, watch, (carried, input)),
     };
     if place.leaving.get() {
         client.drain();

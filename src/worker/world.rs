@@ -6,16 +6,19 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::MissedTickBehavior;
 
 use super::accept::{self, Door};
+use super::ask;
 use super::census::Census;
 use super::pools::{Place, Pools};
 use super::{DoorId, Moved, Notice, Order, Published};
-use crate::client::ClientConn;
+use crate::client::{ClientConn, Watch};
+use crate::config::Config;
 use crate::dispatch::Scripts;
 use crate::exchange::Turn;
 use crate::stats::WorkerBlock;
@@ -38,6 +41,8 @@ pub(super) struct World {
     pub(super) own: Arc<WorkerBlock>,
     pub(super) census: Arc<Census>,
     pub(super) clients: RefCell<HashMap<u64, Rc<ClientConn>>>,
+    /// What the operator asks of them.
+    pub(super) watch: Rc<Watch>,
     /// Listeners of this worker that still accept.
     pub(super) doors: RefCell<HashMap<DoorId, Rc<Door>>>,
     /// A client or a listener has gone: a drain may be over.
@@ -46,6 +51,12 @@ pub(super) struct World {
     /// Where clients go when another process takes over.
     successor: RefCell<Option<mpsc::UnboundedSender<(PoolId, Moved)>>>,
 }
+
+/// How often the loop shows that it comes around.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the runtime's timers may be late by themselves.
+const TIMER_GRAIN: Duration = Duration::from_millis(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -67,6 +78,7 @@ pub(super) fn run(mut builder: Builder, seed: Seed) {
 async fn live(mut seed: Seed) {
     let turn = Rc::new(Turn::default());
     tokio::task::spawn_local(flush_at_end_of_turn(Rc::clone(&turn)));
+    tokio::task::spawn_local(tick(Arc::clone(&seed.own)));
     let world = Rc::new(World::new(&seed, &turn));
     world.adopt(&seed.published.borrow_and_update().clone());
     let limit = loop {
@@ -107,6 +119,19 @@ async fn flush_at_end_of_turn(turn: Rc<Turn>) {
     .await;
 }
 
+/// Shows that this thread's loop comes around, and how late: a tick that waits stands behind work.
+async fn tick(own: Arc<WorkerBlock>) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let due = ticks.tick().await;
+        let late = due.elapsed().saturating_sub(TIMER_GRAIN);
+        own.loop_late.add(late.as_micros() as u64);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        own.loop_seen_at.set(since.as_micros() as u64);
+    }
+}
+
 impl World {
     fn new(seed: &Seed, turn: &Rc<Turn>) -> Self {
         Self {
@@ -114,6 +139,7 @@ impl World {
             own: Arc::clone(&seed.own),
             census: Arc::clone(&seed.census),
             clients: RefCell::default(),
+            watch: Rc::new(Watch::new(slower_than(&seed.published.borrow().generation.config))),
             doors: RefCell::default(),
             changed: Notify::new(),
             phase: Cell::new(Phase::Serving),
@@ -142,6 +168,7 @@ impl World {
                     tracing::error!(%error, worker, "cannot register a listener");
                 }
             }
+            Order::Ask(question) => ask::answer(self, question),
             Order::Assign(door, pool) => {
                 if let Some(door) = self.doors.borrow().get(&door) {
                     door.pool.set(pool);
@@ -236,4 +263,10 @@ impl World {
         tokio::task::yield_now().await;
         cut
     }
+}
+
+/// `slowlog_slower_than`, in microseconds.
+fn slower_than(config: &Config) -> u64 {
+    let limit = config.process.slowlog_slower_than;
+    limit.map_or(u64::MAX, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX))
 }
