@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: help build demo test test-clients soak bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
+.PHONY: help build demo test test-clients soak fuzz bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -30,6 +30,15 @@ soak: ## 100,000 simulated runs, then chaos against real servers for ten minutes
 	SIM_SEEDS=$(or $(SOAK_SEEDS),100000) $(CARGO) test --locked --test sim -- --nocapture
 	CHAOS_SECONDS=$(or $(SOAK_SECONDS),600) CHAOS_CLIENTS=300 CHAOS_ANSWERS=$(or $(SOAK_ANSWERS),5000000) \
 	  $(CARGO) test --locked --test chaos -- --nocapture
+
+fuzz: ## looks for inputs that break the fuzz targets, FUZZ_SECONDS=60 each (needs a nightly toolchain and cargo-fuzz)
+	@$(CARGO) +nightly --version >/dev/null 2>&1 || { echo "make fuzz: no nightly toolchain: rustup toolchain install nightly"; exit 1; }
+	@$(CARGO) +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz: no cargo-fuzz: cargo install cargo-fuzz"; exit 1; }
+	for target in requests replies config calls folds; do \
+	  mkdir -p fuzz/corpus/$$target && \
+	  $(CARGO) +nightly fuzz run $$target fuzz/corpus/$$target tests/fuzz/corpus/$$target -- \
+	    -max_total_time=$(or $(FUZZ_SECONDS),60) -max_len=4096 -timeout=10 || exit 1; \
+	done
 
 bench: ## micro-benchmarks (criterion)
 	$(CARGO) bench --locked

@@ -4,6 +4,7 @@ mod support;
 
 mod proxy {
     mod auth;
+    mod bounds;
     mod compare;
     mod crosskeys;
     mod dead_server;

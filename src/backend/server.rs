@@ -10,7 +10,7 @@ use super::pipe::Pipe;
 use crate::exchange::{BackendError, Cause, Turn};
 use crate::net::Keepalive;
 use crate::stats::ServerBlock;
-use crate::units::{Endpoint, Secret};
+use crate::units::{Endpoint, Limit, Secret};
 
 /// Everything that makes two server connections the same: a server whose settings are equal in two generations
 /// keeps its connections.
@@ -28,6 +28,8 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     /// Bound of connecting, handshake included.
     pub connect_timeout: Duration,
+    /// Bytes waiting for one connection at which it takes no more requests.
+    pub queue: Limit<usize>,
     /// TCP keepalive.
     pub keepalive: Keepalive,
     /// Connections of this worker.

@@ -3,12 +3,16 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
+use tokio::time::Sleep;
 
+use super::ages::{Ages, Due, MAX_PENDING, OUT_HARD, OUT_SOFT};
+use super::pace::{Bucket, penalty};
 use super::session::{Session, Verdict};
 use crate::dispatch::{Payload, Pool};
 use crate::exchange::{Flush, Inbox, Outbox, Recipient, Written};
@@ -33,6 +37,11 @@ pub struct ClientConn {
     /// Why requests that are here already aren't dispatched yet.
     hold: Cell<Option<Hold>>,
     task: RefCell<Option<Waker>>,
+    pub(super) ages: Ages,
+    /// With a `client_rate` only.
+    bucket: Option<Box<Bucket>>,
+    /// Runs while requests wait for time to pass.
+    pause: RefCell<Option<Pin<Box<Sleep>>>>,
 }
 
 /// How far a connection has come.
@@ -63,6 +72,12 @@ pub enum Closed {
     Socket,
     /// More replies are waiting for the client than it may leave unread.
     OutputLimit,
+    /// It takes no more of the replies that are waiting for it.
+    Stalled,
+    /// It was silent for too long, or did not get a first request out in time.
+    Idle,
+    /// It closed its side, and what was still due to it did not come.
+    Unanswered,
     /// A reply broke off half-way with its server.
     ReplyCut,
     /// The proxy goes down.
@@ -76,6 +91,8 @@ enum Hold {
     Backpressure,
     /// Its earlier requests have to end first on an older server connection.
     Fence,
+    /// It goes too fast, or guesses passwords.
+    Pause,
 }
 
 /// Bytes that are here and not yet dispatched, and how far they have been looked at.
@@ -105,6 +122,9 @@ impl ClientConn {
         pool.stats.client_connections.add(1);
         pool.stats.client_total.add(1);
         let session = Session::new(pool.config());
+        let tick = pool.turn.tick.get();
+        let rate = pool.config().client_rate.bound();
+        let bucket = rate.map(|rate| Box::new(Bucket::new(rate, Instant::now())));
         Rc::new(Self {
             outbox: Outbox::new(Rc::clone(&pool.turn)),
             pool,
@@ -116,6 +136,9 @@ impl ClientConn {
             blocked: Cell::new(false),
             hold: Cell::new(None),
             task: RefCell::new(None),
+            ages: Ages::new(tick),
+            bucket,
+            pause: RefCell::new(None),
         })
     }
 
@@ -144,6 +167,10 @@ impl ClientConn {
         stats.client_connections.sub(1);
         match closed {
             Closed::Eof | Closed::Quit => stats.client_eof.add(1),
+            Closed::ReplyCut => {
+                stats.reply_cut.add(1);
+                stats.client_err.add(1);
+            }
             _ => stats.client_err.add(1),
         }
         closed
@@ -178,10 +205,14 @@ impl ClientConn {
         self.remember_task(cx);
         if self.blocked.get() && self.stream.borrow().poll_write_ready(cx).is_ready() {
             self.blocked.set(false);
+            // It took something.
+            self.ages.took.set(self.pool.turn.tick.get());
             self.flush();
         }
-        if self.hold.get().is_some() {
-            self.resume(recipient);
+        match self.hold.get() {
+            None => {}
+            Some(Hold::Pause) if self.poll_pause(cx).is_pending() => {}
+            Some(_) => self.resume(recipient),
         }
         for _ in 0..READS_PER_TURN {
             match self.phase.get() {
@@ -269,12 +300,14 @@ impl ClientConn {
                 Poll::Pending
             }
             Poll::Ready(Ok(0)) => {
+                self.ages.heard.set(self.pool.turn.tick.get());
                 // What was due is still delivered: clients may close their side behind the last request.
                 self.phase.set(Phase::Closing(Closed::Eof));
                 buffers.give_scratch(buffer);
                 Poll::Ready(())
             }
             Poll::Ready(Ok(read)) => {
+                self.ages.heard.set(self.pool.turn.tick.get());
                 if let Phase::Draining(left) = self.phase.get() {
                     self.phase.set(Phase::Draining(left.saturating_sub(read)));
                 }
@@ -313,6 +346,11 @@ impl ClientConn {
                 self.hold.set(Some(Hold::Backpressure));
                 break;
             }
+            if let Some(bucket) = &self.bucket
+                && self.is_too_fast(bucket)
+            {
+                break;
+            }
             let scanned = input.scanner.scan(&buffer[at..], &mut input.spans, &limits);
             let (len, verdict) = match scanned {
                 Ok(Scanned::Incomplete) => break,
@@ -347,6 +385,16 @@ impl ClientConn {
                 Verdict::Done => {
                     at += len;
                     limits = session.limits(config);
+                    self.ages.asked.set(true);
+                }
+                Verdict::Slow(failures) => {
+                    at += len;
+                    limits = session.limits(config);
+                    self.pool.stats.auth_failures.add(1);
+                    if let Some(pause) = penalty(failures) {
+                        self.pause_for(pause);
+                        break;
+                    }
                 }
                 Verdict::Fenced => {
                     self.hold.set(Some(Hold::Fence));
@@ -403,13 +451,80 @@ impl ClientConn {
     #[inline]
     fn is_full(&self) -> bool {
         let config = self.pool.config();
-        self.outbox.pending() >= config.max_pending.get() as usize || self.outbox.unsent() >= config.out_soft
+        let pending = config.max_pending.is_met(self.outbox.pending() as u32);
+        let soft = config.out_soft.is_met(self.outbox.unsent());
+        if pending || soft {
+            return self.is_held(pending, soft);
+        }
+        self.ages.noted.set(self.ages.noted.get() & !(MAX_PENDING | OUT_SOFT));
+        false
+    }
+
+    /// Whether one of the bounds that are met is enforced. Each is counted once until it is no longer met.
+    #[cold]
+    fn is_held(&self, pending: bool, soft: bool) -> bool {
+        let (config, stats) = (self.pool.config(), &self.pool.stats);
+        if pending {
+            self.ages.note(MAX_PENDING, &stats.over_max_pending);
+        }
+        if soft {
+            self.ages.note(OUT_SOFT, &stats.over_out_soft);
+        }
+        (pending && !config.max_pending.only_counts()) || (soft && !config.out_soft.only_counts())
+    }
+
+    /// Whether the next request must wait for its time.
+    fn is_too_fast(&self, bucket: &Bucket) -> bool {
+        let Err(wait) = bucket.take(Instant::now()) else { return false };
+        self.pool.stats.over_client_rate.add(1);
+        if self.pool.config().client_rate.only_counts() {
+            return false;
+        }
+        self.pause_for(wait);
+        true
+    }
+
+    /// Looks at no further request for so long.
+    fn pause_for(&self, time: Duration) {
+        self.pause.replace(Some(Box::pin(tokio::time::sleep(time))));
+        self.hold.set(Some(Hold::Pause));
+        self.wake();
+    }
+
+    fn poll_pause(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut pause = self.pause.borrow_mut();
+        if pause.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_pending()) {
+            return Poll::Pending;
+        }
+        *pause = None;
+        Poll::Ready(())
+    }
+
+    /// Ends the connection now if it has overstayed one of its times; called about once a second.
+    pub fn sweep(&self) {
+        let unsent = self.outbox.unsent();
+        let due = Due { now: self.pool.turn.tick.get(), pending: self.outbox.pending(), unsent };
+        if let Some(closed) =
+            self.ages.overstayed(self.phase.get(), due, self.pool.config(), &self.pool.stats)
+        {
+            tracing::debug!(client = self.id, reason = ?closed, unsent, "a client has overstayed its time");
+            self.phase.set(Phase::Over(closed));
+            self.wake();
+        }
+    }
+
+    /// Whether `out_hard`, which is met, is enforced.
+    #[cold]
+    fn is_past_hard(&self) -> bool {
+        self.ages.note(OUT_HARD, &self.pool.stats.over_out_hard);
+        !self.pool.config().out_hard.only_counts()
     }
 
     fn written(&self, result: io::Result<Written>) {
         match result {
             Ok(Written::All) => {}
             Ok(Written::Blocked) => {
+                self.ages.took.set(self.pool.turn.tick.get());
                 self.blocked.set(true);
                 self.wake();
             }
@@ -452,7 +567,7 @@ impl Flush for ClientConn {
         if self.outbox.is_cut() {
             self.phase.set(Phase::Over(Closed::ReplyCut));
             self.wake();
-        } else if self.outbox.unsent() > self.pool.config().out_hard {
+        } else if self.pool.config().out_hard.is_met(self.outbox.unsent()) && self.is_past_hard() {
             self.phase.set(Phase::Over(Closed::OutputLimit));
             self.wake();
         } else if self.hold.get().is_some() || self.phase.get() != Phase::Open {

@@ -19,6 +19,8 @@ pub struct Session {
     pub(super) authenticated: bool,
     /// CLIENT SETNAME.
     pub(super) name: Option<Box<[u8]>>,
+    /// Wrong passwords since the last right one.
+    pub(super) failures: u32,
 }
 
 /// What became of a request.
@@ -26,6 +28,8 @@ pub struct Session {
 pub enum Verdict {
     /// It is on its way, or answered.
     Done,
+    /// It is answered, by an error: so many wrong passwords have come in a row.
+    Slow(u32),
     /// It must wait until earlier requests of this client have ended on an older connection; nothing was done.
     Fenced,
     /// It was the last one: what is due is delivered, then the connection ends.
@@ -38,7 +42,7 @@ const MAX_REQUEST: usize = 1 << 30;
 impl Session {
     /// A client that has just connected.
     pub fn new(pool: &config::Pool) -> Self {
-        Self { authenticated: pool.redis_auth.is_none(), name: None }
+        Self { authenticated: pool.redis_auth.is_none(), name: None, failures: 0 }
     }
 
     /// Bounds of its requests.
@@ -100,6 +104,7 @@ impl Session {
         let pool = client.pool();
         let config = pool.config();
         let args = call.args;
+        let failures = self.failures;
         let mut verdict = Verdict::Done;
         let mut reply = Vec::new();
         let result = match local {
@@ -110,7 +115,7 @@ impl Session {
                 local::simple("OK", &mut reply)
             }
             Local::Reset => {
-                *self = Self::new(config);
+                *self = Self { failures: self.failures, ..Self::new(config) };
                 local::simple("RESET", &mut reply)
             }
             Local::Ping => local::ping(args, config, &mut reply),
@@ -122,7 +127,8 @@ impl Session {
             Local::Help => local::help(pool.table, call.ix, &mut reply),
         };
         if let Err(error) = result {
-            return refuse(error, pool, recipient);
+            let refused = refuse(error, pool, recipient);
+            return if self.failures > failures { Verdict::Slow(self.failures) } else { refused };
         }
         Outbox::answer(recipient, |out| out.extend_from_slice(&reply));
         verdict
@@ -146,15 +152,17 @@ impl Session {
     ) -> Result<(), ErrorReply> {
         let matches = pool.redis_auth.as_ref().is_none_or(|secret| secret.matches(password));
         if user != b"default" || !matches {
+            self.failures = self.failures.saturating_add(1);
             return Err(ErrorReply::wrong_pass());
         }
-        self.authenticated = true;
+        (self.authenticated, self.failures) = (true, 0);
         Ok(())
     }
 
     fn auth_password(&mut self, password: &[u8], pool: &config::Pool) -> Result<(), ErrorReply> {
         let Some(secret) = &pool.redis_auth else { return Err(ErrorReply::auth_not_set()) };
         self.authenticated = secret.matches(password);
+        self.failures = if self.authenticated { 0 } else { self.failures.saturating_add(1) };
         if self.authenticated { Ok(()) } else { Err(ErrorReply::invalid_password()) }
     }
 }

@@ -23,6 +23,8 @@ pub struct Turn {
     clients: RefCell<Vec<Rc<dyn Flush>>>,
     flusher: RefCell<Option<Waker>>,
     now: Cell<Option<Instant>>,
+    /// Seconds since the worker started, moved on by its sweep: cheap, coarse, and all that idle times need.
+    pub tick: Cell<u32>,
     /// Buffers for the queues of this worker.
     pub buffers: BufferPool,
 }

@@ -84,7 +84,18 @@ block! {
         forward_error: Counter, "error replies made by the proxy for client requests";
         fragments: Counter, "parts that multi-key requests were split into";
         client_total: Counter, "client connections accepted, refused ones included";
-        client_refused: Counter, "client connections refused by client_connections";
+        client_refused: Counter, "client connections refused by client_connections, max_clients or clients_per_address";
+        reply_cut: Counter, "client connections closed because a server failed in the middle of a large reply";
+        auth_failures: Counter, "wrong passwords";
+        over_client_connections: Counter, "times client_connections or max_clients was met, enforced or observed";
+        over_clients_per_address: Counter, "times clients_per_address was met, enforced or observed";
+        over_max_pending: Counter, "times max_pending was met, enforced or observed";
+        over_out_soft: Counter, "times out_soft was met, enforced or observed";
+        over_out_hard: Counter, "times out_hard was met, enforced or observed";
+        over_out_stall: Counter, "times out_stall was met, enforced or observed";
+        over_client_rate: Counter, "times client_rate was met, enforced or observed";
+        over_idle_timeout: Counter, "times idle_timeout was met, enforced or observed";
+        over_first_request_timeout: Counter, "times first_request_timeout was met, enforced or observed";
     }
 }
 
@@ -100,6 +111,7 @@ block! {
         request_bytes: Counter, "bytes of them";
         responses: Counter, "replies received for them";
         response_bytes: Counter, "bytes of them";
+        over_server_queue: Counter, "requests that met server_queue, enforced or observed";
         in_queue: Gauge, "requests waiting to be written";
         in_queue_bytes: Gauge, "bytes of them";
         out_queue: Gauge, "requests written and awaiting their reply";

@@ -100,7 +100,11 @@ fn sweep(world: &Rc<World>, pool: PoolIx, listener: &Listener) {
 /// A task for the client, if the limits leave room for it.
 fn welcome(world: &Rc<World>, ix: PoolIx, stream: Stream) {
     let pool = world.pool(ix);
-    let Some(id) = world.census.enter(ix.index()) else {
+    let address = world.census.wants_address(ix.index()).then(|| stream.peer_ip()).flatten();
+    let admission = world.census.enter(ix.index(), address);
+    pool.stats.over_client_connections.add(u64::from(admission.over_clients));
+    pool.stats.over_clients_per_address.add(u64::from(admission.over_address));
+    let Some(id) = admission.id else {
         pool.stats.client_refused.add(1);
         pool.stats.client_total.add(1);
         return ClientConn::refuse(&stream);
@@ -114,7 +118,7 @@ fn welcome(world: &Rc<World>, ix: PoolIx, stream: Stream) {
     tokio::task::spawn_local(async move {
         let closed = client.run().await;
         tracing::debug!(client = id, reason = ?closed, "client closed");
-        world.forget(id, ix);
+        world.forget(id, ix, address);
     });
 }
 

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::MissedTickBehavior;
 
 use super::accept;
 use super::census::Census;
@@ -55,12 +57,13 @@ enum Phase {
 
 /// The thread's body: returns when the worker has drained, or control is gone.
 pub(super) fn run(mut builder: Builder, seed: Seed) {
-    let runtime = match builder.enable_all().build_local(LocalOptions::default()) {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            return tracing::error!(%error, worker = seed.index, "cannot start the worker's runtime");
-        }
-    };
+    let runtime =
+        match builder.enable_all().max_blocking_threads(LOOKUPS).build_local(LocalOptions::default()) {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                return tracing::error!(%error, worker = seed.index, "cannot start the worker's runtime");
+            }
+        };
     runtime.block_on(live(seed));
 }
 
@@ -68,8 +71,12 @@ async fn live(mut seed: Seed) {
     let turn = Rc::new(Turn::default());
     tokio::task::spawn_local(flush_at_end_of_turn(Rc::clone(&turn)));
     let world = Rc::new(World::new(&seed, &turn));
+    let mut sweep = tokio::time::interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let started = sweep.tick().await;
     let limit = loop {
         tokio::select! {
+            now = sweep.tick() => world.sweep(&turn, now.duration_since(started)),
             order = seed.orders.recv() => match order {
                 Some(Order::Listen(pool, listener)) => {
                     if let Err(error) = accept::listen(&world, pool, listener) {
@@ -101,6 +108,12 @@ async fn flush_at_end_of_turn(turn: Rc<Turn>) {
     .await;
 }
 
+/// Look-ups of names at once: all that a worker does on threads of their own. More wait.
+const LOOKUPS: usize = 8;
+
+/// How often clients are looked at: one timer for all of them.
+const SWEEP: Duration = Duration::from_secs(1);
+
 impl World {
     fn new(seed: &Seed, turn: &Rc<Turn>) -> Self {
         let generation = seed.generations.borrow().clone();
@@ -127,12 +140,18 @@ impl World {
     }
 
     /// A client's task has ended.
-    pub(super) fn forget(&self, client: u64, pool: PoolIx) {
+    pub(super) fn forget(&self, client: u64, pool: PoolIx, address: Option<IpAddr>) {
         self.clients.borrow_mut().remove(&client);
-        self.census.leave(pool.index());
+        self.census.leave(pool.index(), address);
         if self.is_draining() {
             self.changed.notify_one();
         }
+    }
+
+    /// Moves the tick on, and ends clients that have overstayed their times.
+    fn sweep(&self, turn: &Turn, since_start: Duration) {
+        turn.tick.set(u32::try_from(since_start.as_secs()).unwrap_or(u32::MAX));
+        self.clients.borrow().values().for_each(|client| client.sweep());
     }
 
     /// From the next call on keys belong to whom `generation` says.
@@ -203,6 +222,7 @@ fn settings(pool: &config::Pool, server: &config::Server) -> Settings {
         db: pool.redis_db,
         timeout: pool.timeout,
         connect_timeout: pool.connect_timeout,
+        queue: pool.server_queue,
         // Whatever `tcpkeepalive` says: a dead host must not keep requests waiting for ever (B19).
         keepalive: Keepalive::Fast,
         connections: pool.server_connections.get(),
