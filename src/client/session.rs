@@ -79,6 +79,11 @@ impl Session {
         if !self.authenticated && !is_open_to_all(&plan) {
             return refuse(ErrorReply::no_auth(), pool, recipient);
         }
+        if let Some(denied) = &pool.config().commands
+            && denied.contains(call.ix)
+        {
+            return refuse(ErrorReply::no_perm(call.row.name, &pool.config().name), pool, recipient);
+        }
         let sent = match plan {
             Plan::One(server) => pool.send_one(server, args, payload, recipient, client.id()),
             Plan::Split { parts, fold } => pool.send_parts(&call, &parts, fold, recipient, client.id()),

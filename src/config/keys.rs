@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::units::{Limit, Mode, duration, size, whole_number};
 
 use super::error::Reason;
-use super::raw::{Node, Text};
+use super::raw::{Entries, Node, Text};
 
 /// One key of a section whose values end up in a `T`.
 pub(super) struct Key<T: 'static> {
@@ -62,6 +62,8 @@ pub(super) enum Field<T: 'static> {
     Text(&'static str, fn(&mut T, &str) -> Result<(), Reason>),
     /// A password, or the name of a file with one: never repeated in an error.
     Secret(&'static str, fn(&mut T, Text)),
+    /// A mapping, described by the word or two.
+    Mapping(&'static str, fn(&mut T, Entries) -> Result<(), Reason>),
     /// A list, described by the word or two.
     List(&'static str, fn(&mut T, Vec<Node>)),
 }
@@ -98,6 +100,7 @@ impl<T> Field<T> {
     pub(super) fn set(&self, into: &mut T, node: Node) -> Result<(), Reason> {
         match (self, node) {
             (Self::List(_, set), Node::List(items)) => set(into, items),
+            (Self::Mapping(_, set), Node::Map(entries)) => return set(into, entries),
             // No list is an empty list, which the reader of its items complains of.
             (Self::List(_, set), Node::Text(text)) if text.text.is_empty() => set(into, Vec::new()),
             (_, Node::Text(text)) if text.text.is_empty() => return Err(Reason::Empty),
@@ -119,9 +122,11 @@ impl<T> Field<T> {
             Self::LimitNumber(..) => "a limit like 100, 100 observe or off".to_owned(),
             Self::LimitSize(..) => "a limit like 64kb, 1mb observe or off".to_owned(),
             Self::LimitDuration(..) => "a limit like 500ms, 2s observe or off".to_owned(),
-            Self::Choice(what, ..) | Self::Text(what, _) | Self::Secret(what, _) | Self::List(what, _) => {
-                (*what).to_owned()
-            }
+            Self::Choice(what, ..)
+            | Self::Text(what, _)
+            | Self::Secret(what, _)
+            | Self::Mapping(what, _)
+            | Self::List(what, _) => (*what).to_owned(),
         }
     }
 
@@ -189,7 +194,7 @@ impl<T> Field<T> {
                 }
             }
             Self::Text(_, set) => return set(into, text),
-            Self::Secret(..) | Self::List(..) => {
+            Self::Secret(..) | Self::Mapping(..) | Self::List(..) => {
                 return Err(Reason::WrongType { want: self.wanted(), found: "a text" });
             }
         }

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use crate::command::CommandSet;
 use crate::hash;
 use crate::units::{Limit, Listen, Secret};
 
@@ -52,6 +53,8 @@ pub struct Pool {
     pub readmit: Readmit,
     /// `read_only`: writes are answered with -READONLY.
     pub read_only: bool,
+    /// `commands`: those that clients are refused; `None`: all are taken.
+    pub commands: Option<CommandSet>,
     /// `max_pending`: requests of one client that may be dispatched and unanswered. Default 1024.
     pub max_pending: Limit<u32>,
     /// `out_soft`: bytes of unsent replies of one client at which its requests are no longer dispatched. Default 1 MiB.

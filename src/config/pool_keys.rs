@@ -3,13 +3,14 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use crate::command::{CommandSet, CommandTable};
 use crate::hash::{Algorithm, CharSign, KeyHash};
 use crate::units::{Limit, Listen};
 
 use super::error::Reason;
 use super::keys::{Absent, Field, INT_MAX, Key, Origin, Zero};
 use super::pool::{Distribution, Ping, Pool, Readmit};
-use super::raw::{Node, Text};
+use super::raw::{Entries, Node, Text};
 
 /// A pool while its keys are read. The blanks in `pool` are filled before it leaves the module.
 pub(super) struct Draft {
@@ -47,6 +48,7 @@ impl Draft {
             ping: Ping::Reject,
             readmit: Readmit::Probe,
             read_only: false,
+            commands: None,
             max_pending: Limit::off(),
             out_soft: Limit::off(),
             out_hard: Limit::off(),
@@ -255,6 +257,18 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         meaning: "Commands that write are refused with -READONLY.",
     },
     Key {
+        name: "commands",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("all"),
+        field: Field::Mapping("a mapping like {deny: [FLUSHALL, KEYS]}", |draft, entries| {
+            draft.pool.commands = Some(denied(entries)?);
+            Ok(())
+        }),
+        meaning: "Commands that clients may not send: those of `deny`, or all but those of `allow`. A container like CLIENT \
+                  is meant with its sub-commands, `client|list` is one of these alone. What is refused gets -NOPERM. \
+                  AUTH, HELLO, QUIT and RESET are always allowed; scripts do on their server what they like.",
+    },
+    Key {
         name: "hash_char",
         origin: Origin::Shardwise,
         absent: Absent::Value("signed"),
@@ -387,6 +401,34 @@ fn put<V>(place: &mut V, value: Option<V>) -> bool {
             true
         }
         None => false,
+    }
+}
+
+/// The commands that are refused, from `deny` or `allow` with a list of names.
+fn denied(entries: Entries) -> Result<CommandSet, Reason> {
+    let wanted = || "deny or allow with a list of commands".to_owned();
+    let mut given = entries.into_iter();
+    let (Some((word, list)), None) = (given.next(), given.next()) else {
+        return Err(Reason::Invalid { text: "commands".to_owned(), want: wanted() });
+    };
+    let Node::List(items) = list else {
+        return Err(Reason::WrongType { want: wanted(), found: list.kind() });
+    };
+    let table = CommandTable::builtin();
+    let mut set = CommandSet::default();
+    for item in items {
+        match item {
+            Node::Text(name) if set.add(table, &name.text) => {}
+            Node::Text(name) => {
+                return Err(Reason::Invalid { text: name.text, want: "a command".to_owned() });
+            }
+            other => return Err(Reason::WrongType { want: "a command".to_owned(), found: other.kind() }),
+        }
+    }
+    match word.text.as_str() {
+        "deny" => Ok(set),
+        "allow" => Ok(set.others(table)),
+        _ => Err(Reason::Invalid { text: word.text, want: wanted() }),
     }
 }
 

@@ -47,6 +47,9 @@ fn wrong_values<T>(field: &Field<T>) -> Vec<&'static str> {
         Field::Choice(..) => &["none-of-them", "1", "[probe]"],
         Field::Text(..) => &["x", "[x]"],
         Field::Secret(..) => &["[x]"],
+        Field::Mapping(..) => {
+            &["x", "[x]", "{deny: x}", "{deny: [nosuch]}", "{deny: [get], allow: [set]}", "{x: [get]}"]
+        }
         Field::List(..) => &["x", "1", "[]"],
     });
     wrong
@@ -114,6 +117,7 @@ fn other_value<T>(key: &Key<T>) -> String {
             values.iter().find(|(name, _)| *name == key.name).map_or("?", |(_, value)| *value).to_owned()
         }
         Field::Secret(..) => "other".to_owned(),
+        Field::Mapping(..) => "{deny: [flushall]}".to_owned(),
         Field::List(..) => "[127.0.0.1:6379:1]".to_owned(),
     }
 }

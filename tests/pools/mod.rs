@@ -32,6 +32,7 @@ pub fn pool(hash: KeyHash, distribution: Distribution, mut servers: Vec<Server>)
         ping: Ping::Reject,
         readmit: Readmit::Probe,
         read_only: false,
+        commands: None,
         max_pending: Limit::enforced(1_024),
         out_soft: Limit::enforced(1 << 20),
         out_hard: Limit::enforced(1 << 30),

@@ -123,6 +123,27 @@ fn an_address_has_so_many_clients_and_others_have_theirs() {
     });
 }
 
+#[test]
+fn commands_that_the_pool_denies_are_refused_and_nothing_else() {
+    let servers = [Redis::start()];
+    let deny = Fleet::of(&servers, "commands: {deny: [EVAL, del, 'object|encoding']}");
+    let mut client = deny.client();
+    let text = "NOPERM this user has no permissions to run the 'del' command: see commands of pool alpha";
+    assert_eq!(client.call(["DEL", "k"]), Value::Error(text.into()));
+    assert_eq!(client.call(["SET", "k", "v"]), Value::ok());
+    for denied in [&["eval", "return 1", "1", "k"][..], &["DEL", "k", "l"], &["OBJECT", "ENCODING", "k"]] {
+        assert!(client.call(denied).is_error("NOPERM "), "{denied:?}");
+    }
+    assert_eq!(client.call(["OBJECT", "REFCOUNT", "k"]), Value::Int(1));
+    assert_eq!(client.call(["GET", "k"]), Value::bulk("v"), "nothing was deleted");
+
+    let allow = Fleet::of(&servers, "commands: {allow: [get]}");
+    let mut client = allow.client();
+    assert!(client.call(["SET", "k", "w"]).is_error("NOPERM "));
+    assert_eq!(client.call(["GET", "k"]), Value::bulk("v"));
+    assert_eq!(client.call(["QUIT"]), Value::ok());
+}
+
 /// Guessing passwords on one connection: the first mistakes cost nothing, then each takes twice the time of the last.
 #[test]
 fn wrong_passwords_in_a_row_take_time() {
