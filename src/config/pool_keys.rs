@@ -265,8 +265,9 @@ pub(super) static KEYS: &[Key<Draft>] = &[
             Ok(())
         }),
         meaning: "Commands that clients may not send: those of `deny`, or all but those of `allow`. A container like CLIENT \
-                  is meant with its sub-commands, `client|list` is one of these alone. What is refused gets -NOPERM. \
-                  AUTH, HELLO, QUIT and RESET are always allowed; scripts do on their server what they like.",
+                  is meant with its sub-commands; one of these alone is written with a bar between the names. What is \
+                  refused gets -NOPERM. AUTH, HELLO, QUIT and RESET are always allowed; scripts do on their server \
+                  what they like.",
     },
     Key {
         name: "hash_char",
