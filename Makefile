@@ -1,8 +1,10 @@
 # Every target installs what it needs (tests/setup.sh) and does nothing twice. `make` alone lists them.
 
 CARGO ?= cargo
+, := ,
 
-.PHONY: help build demo test test-clients soak fuzz bench bench-side-by-side footprint instructions instructions-record lint fmt deny docs setup clean
+.PHONY: help build demo test test-clients soak fuzz bench bench-core bench-side-by-side scenario-openresty footprint reliability instructions \
+        instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -21,9 +23,11 @@ test: ## unit, property and layer tests, real servers, a smoke test of each clie
 	$(CARGO) test --locked --no-fail-fast
 	$(CARGO) test --locked --benches
 
-test-clients: ## every test of every client library
+test-clients: ## every test of every client library, and a small run of the OpenResty scenario
 	tests/setup.sh test
 	$(CARGO) test --locked --test clients -- --include-ignored --nocapture --test-threads=1
+	tests/setup.sh openresty
+	python3 benches/openresty.py --binary target/debug/shardwise --short 500 --pooled 2000
 
 soak: ## 100,000 simulated runs, then chaos against real servers for ten minutes, at least 5 million answers
 	tests/setup.sh test
@@ -36,12 +40,27 @@ fuzz: ## looks for inputs that break the fuzz targets, FUZZ_SECONDS=60 each (nee
 	@$(CARGO) +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz: no cargo-fuzz: cargo install cargo-fuzz"; exit 1; }
 	for target in requests replies config calls folds; do \
 	  mkdir -p fuzz/corpus/$$target && \
-	  $(CARGO) +nightly fuzz run $$target fuzz/corpus/$$target tests/fuzz/corpus/$$target -- \
+	  $(CARGO) +nightly fuzz run -s none $$target fuzz/corpus/$$target tests/fuzz/corpus/$$target -- \
 	    -max_total_time=$(or $(FUZZ_SECONDS),60) -max_len=4096 -timeout=10 || exit 1; \
 	done
 
-bench: ## micro-benchmarks (criterion)
+reliability: ## figures of docs/reliability.md: thousands of clients, floods, a huge value, a stopped server (10 minutes)
+	tests/setup.sh demo
+	$(CARGO) build --release --locked
+	python3 benches/reliability.py $(OPTIONS)
+
+bench: ## writes docs/benchmarks.md: Redis, shardwise, nutcracker, Envoy (an hour; SCALE=0.01 takes minutes)
+	tests/setup.sh bench
+	$(CARGO) build --release --locked
+	python3 benches/benchmarks.py --scale $(or $(SCALE),1) $(OPTIONS)
+
+bench-core: ## micro-benchmarks of the pure core (criterion)
 	$(CARGO) bench --locked
+
+scenario-openresty: ## nginx with Lua under ab, direct and through shardwise; SIZE=large: up to a million requests
+	tests/setup.sh openresty
+	$(CARGO) build --release --locked
+	python3 benches/openresty.py $(if $(filter large,$(SIZE)),--rounds 3 --short 5000$(,)10000$(,)20000$(,)40000 --pooled 1000000) $(OPTIONS)
 
 instructions: ## instructions of the pure core, under callgrind: fails if a piece needs 10% more than recorded
 	tests/setup.sh instructions
@@ -80,4 +99,4 @@ setup: ## installs what the tests need: apt-get, pip, npm
 
 clean: ## removes what was built and installed inside this folder
 	$(CARGO) clean
-	rm -rf .venv tests/clients/node/node_modules
+	rm -rf .venv .venv-envoy tests/clients/node/node_modules

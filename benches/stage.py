@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -13,8 +14,9 @@ import time
 class Program:
     """A running server, and the file it was configured by, if any."""
 
-    def __init__(self, name, port, process, config=None, stats=None):
+    def __init__(self, name, port, process, config=None, stats=None, ending=signal.SIGKILL):
         self.name, self.port, self.process, self.config, self.stats_port = name, port, process, config, stats
+        self.ending = ending
 
     def cpu_seconds(self):
         """What all its threads have used, in user mode and in the kernel."""
@@ -52,19 +54,19 @@ class Stage:
 
     def __exit__(self, *_):
         for program in self.programs:
-            program.process.kill()
+            program.process.send_signal(program.ending)
         for program in self.programs:
             program.process.wait()
 
     def end(self, program):
         self.programs.remove(program)
-        program.process.kill()
+        program.process.send_signal(program.ending)
         program.process.wait()
 
-    def redis(self, name):
+    def redis(self, name, *options):
         port = free_port()
         return self.start(name, port, [find("redis-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "",
-                                       "--appendonly", "no"])
+                                       "--appendonly", "no", *options])
 
     def shardwise(self, binary, servers, *options, name="shardwise"):
         return self.proxy(name, [binary, *options], servers)
@@ -82,13 +84,14 @@ class Stage:
             file.write(f"{self.pool}:\n" + "".join(f"  {line}\n" for line in lines))
         return self.start(name, port, [*command, "-c", config, "-a", "127.0.0.1", "-s", str(stats)], config, stats)
 
-    def start(self, name, port, command, config=None, stats=None):
+    def start(self, name, port, command, config=None, stats=None, ending=signal.SIGKILL):
+        """`ending`: SIGTERM for programs that have children of their own to end."""
         log = os.path.join(self.folder, f"{name}-{port}.log")
         with open(log, "w") as output:
             # setpriv lets the kernel end it when this script is killed without a chance to do so itself.
-            process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *command], cwd=self.folder,
+            process = subprocess.Popen(["setpriv", "--pdeathsig", ending.name[3:], "--", *command], cwd=self.folder,
                                        stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        self.programs.append(Program(name, port, process, config, stats))
+        self.programs.append(Program(name, port, process, config, stats, ending))
         end = time.monotonic() + 10
         while not listens(port):
             if process.poll() is not None or time.monotonic() > end:

@@ -21,7 +21,7 @@
 //!
 //! A module imports only from modules below it; `tests/layers.rs` holds the table:
 //! `resp hash units stats` · `command net` · `config` · `topology exchange` · `router` · `backend` · `dispatch` ·
-//! `client` · `worker` · `control` · `app`.
+//! `client` · `worker` · `control` · `app`. Beside the path of a request, on `resp net units`: `load`.
 #![forbid(unsafe_code)]
 
 pub mod app;
@@ -33,6 +33,7 @@ pub mod control;
 pub mod dispatch;
 pub mod exchange;
 pub mod hash;
+pub mod load;
 pub mod net;
 pub mod resp;
 pub mod router;

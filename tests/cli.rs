@@ -2,6 +2,8 @@
 
 mod cli {
     mod background;
+    mod bench;
+    mod bench_faults;
     mod ejection;
     mod options;
     mod signals;

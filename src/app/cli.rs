@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
+use super::bench::BenchOptions;
 use super::logging::Verbosity;
 use crate::config::Threads;
 
@@ -24,6 +25,8 @@ pub enum Request {
     Describe,
     /// Print where keys go and end.
     Explain(ExplainOptions),
+    /// Put load on targets and compare them.
+    Bench(Box<BenchOptions>),
 }
 
 /// Why there is nothing to do.
@@ -129,6 +132,8 @@ struct CommandLine {
 enum Command {
     /// Print, offline, where keys go and why
     Explain(ExplainOptions),
+    /// Put the same load on several targets in turn, and compare them
+    Bench(Box<BenchOptions>),
 }
 
 /// Reads the arguments, the program's name first.
@@ -136,6 +141,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
     let line = CommandLine::try_parse_from(arguments).map_err(|error| stop(&error))?;
     Ok(match line.command {
         Some(Command::Explain(options)) => Request::Explain(options),
+        Some(Command::Bench(options)) => Request::Bench(options),
         None if line.describe_stats => Request::Describe,
         None if line.test_conf => Request::Test { conf_file: line.serve.conf_file },
         None => Request::Serve(line.serve),

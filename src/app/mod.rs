@@ -1,5 +1,6 @@
 //! Assembly and command line: from arguments to a running process and its exit code.
 
+mod bench;
 mod cli;
 mod daemon;
 mod describe;
@@ -22,6 +23,7 @@ pub fn main() -> ExitCode {
         Ok(Request::Serve(options)) => serve::serve(&options),
         Ok(Request::Test { conf_file }) => test(&conf_file),
         Ok(Request::Describe) => print(&describe::stats()),
+        Ok(Request::Bench(options)) => bench::bench(&options),
         Ok(Request::Explain(options)) => match explain::explain(&options) {
             Ok(text) => print(&text),
             Err(reason) => refuse(&reason),

@@ -21,7 +21,7 @@ pub enum ReplyError {
     LineTooBig,
 }
 
-/// Finds where a RESP2 reply ends, resuming where it stopped. Depth costs nothing: a flat count of what is still
+/// Finds where a reply ends, resuming where it stopped. It is RESP2's unless made by [`ReplyScanner::resp3`]. Depth costs nothing: a flat count of what is still
 /// to come stands for all open arrays.
 #[derive(Debug)]
 pub struct ReplyScanner {
@@ -30,6 +30,8 @@ pub struct ReplyScanner {
     /// Elements still to come, the one at `at` included.
     outstanding: u64,
     expects: Expects,
+    /// Whether the types that RESP3 has beyond RESP2 are known.
+    resp3: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +48,17 @@ enum Expects {
 
 impl Default for ReplyScanner {
     fn default() -> Self {
-        Self { at: 0, outstanding: 1, expects: Expects::Head }
+        Self { at: 0, outstanding: 1, expects: Expects::Head, resp3: false }
     }
 }
 
 impl ReplyScanner {
+    /// For a connection that has said `HELLO 3`. An attribute is delimited as a part of the reply that it precedes; a push
+    /// counts as a reply of its own, which the caller tells by its first byte.
+    pub fn resp3() -> Self {
+        Self { resp3: true, ..Self::default() }
+    }
+
     /// Looks at `buf`, which starts at the first byte of a reply and holds all of it that has come.
     /// `Some(len)` when it is complete; the scanner is then ready for the next reply.
     #[inline]
@@ -68,6 +76,10 @@ impl ReplyScanner {
                             Length::Incomplete => return Ok(None),
                             Length::Bad => return Err(ReplyError::Length),
                             Length::Read(n, next) => self.head(kind, n, next)?,
+                        },
+                        other if self.resp3 => match self.head_of_resp3(buf, other)? {
+                            true => {}
+                            false => return Ok(None),
                         },
                         other => return Err(ReplyError::Type(other)),
                     }
@@ -98,7 +110,7 @@ impl ReplyScanner {
             }
         }
         let len = self.at;
-        *self = Self::default();
+        *self = Self { resp3: self.resp3, ..Self::default() };
         Ok(Some(len))
     }
 
@@ -137,6 +149,33 @@ impl ReplyScanner {
             _ => return Err(ReplyError::Length),
         }
         Ok(())
+    }
+
+    /// The head of a type that only RESP3 has; `false`: more bytes are needed.
+    fn head_of_resp3(&mut self, buf: &[u8], kind: u8) -> Result<bool, ReplyError> {
+        let alike = match kind {
+            b'_' | b'#' | b',' | b'(' => {
+                self.at += 1;
+                self.expects = Expects::Line;
+                return Ok(true);
+            }
+            b'!' | b'=' => b'$',
+            b'~' | b'>' | b'%' | b'|' => b'*',
+            other => return Err(ReplyError::Type(other)),
+        };
+        let (n, next) = match length::read(buf, self.at + 1) {
+            Length::Incomplete => return Ok(false),
+            Length::Bad => return Err(ReplyError::Length),
+            Length::Read(n, next) => (n, next),
+        };
+        // A map has two elements for each that it announces; an attribute is not the element that is awaited.
+        let n = if matches!(kind, b'%' | b'|') { n.saturating_mul(2) } else { n };
+        if n < 0 {
+            return Err(ReplyError::Length);
+        }
+        self.head(alike, n, next)?;
+        self.outstanding += u64::from(kind == b'|');
+        Ok(true)
     }
 
     #[inline]
@@ -204,6 +243,34 @@ mod tests {
         ] {
             assert_eq!(scan_in_pieces(input, &[]).last(), Some(&Err(error)), "{}", input.escape_ascii());
         }
+    }
+
+    #[test]
+    fn resp3_has_more_types_and_every_split_gives_the_same() {
+        let replies: [&[u8]; 9] = [
+            b"_\r\n",
+            b"#t\r\n",
+            b",1.5\r\n",
+            b"(12345678901234567890\r\n",
+            b"!5\r\nERR x\r\n",
+            b"=7\r\ntxt:abc\r\n",
+            b"%2\r\n+a\r\n:1\r\n+b\r\n~1\r\n:2\r\n",
+            b"|1\r\n+ttl\r\n:9\r\n$1\r\nv\r\n",
+            b">2\r\n+invalidate\r\n*0\r\n",
+        ];
+        let input = replies.concat();
+        for cut in 0..=input.len() {
+            let (mut scanner, mut start, mut found) = (ReplyScanner::resp3(), 0, Vec::new());
+            for end in [cut, input.len()] {
+                while let Some(len) = scanner.scan(&input[start..end]).unwrap() {
+                    found.push(&input[start..start + len]);
+                    start += len;
+                }
+            }
+            assert_eq!(found, replies, "cut at {cut}");
+        }
+        assert_eq!(ReplyScanner::resp3().scan(b"%-1\r\n"), Err(ReplyError::Length));
+        assert_eq!(ReplyScanner::default().scan(b"_\r\n"), Err(ReplyError::Type(b'_')));
     }
 
     #[test]

@@ -52,6 +52,11 @@ impl FakeServer {
         format!("{}:1 {name}", self.port.address())
     }
 
+    /// `127.0.0.1:PORT`.
+    pub fn address(&self) -> String {
+        self.port.address()
+    }
+
     /// How clients of the proxy see it when it is called `name`.
     pub fn label(&self, name: &str) -> String {
         format!("{name} ({})", self.port.address())
