@@ -111,3 +111,58 @@ impl Ages {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn pool(settings: &str) -> Pool {
+        let yaml =
+            format!("alpha: {{listen: '127.0.0.1:1', redis: true, servers: ['127.0.0.1:2:1'], {settings}}}");
+        Config::parse(&yaml, std::path::Path::new("x.yml"), |_| None).unwrap().pools.remove(0)
+    }
+
+    fn due(now: u32, pending: usize, unsent: usize) -> Due {
+        Due { now, pending, unsent }
+    }
+
+    /// A server without a timeout hung, and clients that had closed their side long ago stayed, each with a descriptor.
+    #[test]
+    fn a_client_that_has_closed_its_side_does_not_wait_for_ever() {
+        let (pool, stats, ages) = (pool("timeout: 40000"), PoolBlock::default(), Ages::new(0));
+        ages.heard.set(10);
+        let closing = Phase::Closing(Closed::Eof);
+        let at = |now| ages.overstayed(closing, due(now, 1, 0), &pool, &stats);
+        assert_eq!(at(90), None, "twice the timeout is 80 s");
+        assert_eq!(at(91), Some(Closed::Unanswered));
+        ages.took.set(80);
+        assert_eq!([at(91), at(160)], [None; 2], "it still takes what comes");
+        assert_eq!(at(161), Some(Closed::Unanswered));
+    }
+
+    #[test]
+    fn only_a_client_over_its_soft_bound_that_takes_nothing_stalls() {
+        let (pool, stats, ages) = (pool("out_soft: 1kb, out_stall: 5s"), PoolBlock::default(), Ages::new(0));
+        let at = |now, unsent| ages.overstayed(Phase::Open, due(now, 0, unsent), &pool, &stats);
+        assert_eq!([at(4, 2_000), at(100, 1_000)], [None; 2]);
+        assert_eq!(at(5, 2_000), Some(Closed::Stalled));
+        ages.took.set(5);
+        assert_eq!(at(9, 2_000), None);
+        assert_eq!(stats.over_out_stall.value(), 1);
+    }
+
+    #[test]
+    fn what_is_observed_is_counted_once_each_time() {
+        let (pool, stats, ages) = (pool("idle_timeout: 2s observe"), PoolBlock::default(), Ages::new(0));
+        for now in [2, 3, 4] {
+            assert_eq!(ages.overstayed(Phase::Open, due(now, 0, 0), &pool, &stats), None);
+        }
+        assert_eq!(stats.over_idle_timeout.value(), 1);
+        ages.heard.set(4);
+        for now in [5, 6, 7] {
+            assert_eq!(ages.overstayed(Phase::Open, due(now, 0, 0), &pool, &stats), None);
+        }
+        assert_eq!(stats.over_idle_timeout.value(), 2);
+    }
+}

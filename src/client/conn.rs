@@ -353,7 +353,10 @@ impl ClientConn {
             }
             let scanned = input.scanner.scan(&buffer[at..], &mut input.spans, &limits);
             let (len, verdict) = match scanned {
-                Ok(Scanned::Incomplete) => break,
+                Ok(Scanned::Incomplete) => {
+                    self.bucket.iter().for_each(|bucket| bucket.put_back());
+                    break;
+                }
                 Ok(Scanned::Nothing(len)) => (len, Verdict::Done),
                 Ok(Scanned::Array(len)) if len < SHARE_THRESHOLD => {
                     let args = Args::new(&buffer[at..at + len], &input.spans);
@@ -522,7 +525,12 @@ impl ClientConn {
 
     fn written(&self, result: io::Result<Written>) {
         match result {
-            Ok(Written::All) => {}
+            Ok(Written::All) => {
+                if self.phase.get() != Phase::Open {
+                    // Nothing is heard from it any more: what it takes shows that it is there.
+                    self.ages.took.set(self.pool.turn.tick.get());
+                }
+            }
             Ok(Written::Blocked) => {
                 self.ages.took.set(self.pool.turn.tick.get());
                 self.blocked.set(true);

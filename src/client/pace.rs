@@ -38,6 +38,12 @@ impl Bucket {
         self.held.set((held, now));
         Err(Duration::from_secs_f64((1.0 - held) / self.rate).max(Duration::from_millis(1)))
     }
+
+    /// Gives one back that was taken for nothing.
+    pub fn put_back(&self) {
+        let (held, then) = self.held.get();
+        self.held.set((held + 1.0, then));
+    }
 }
 
 /// How long a client waits before its next request is looked at, after so many wrong passwords in a row.
@@ -60,6 +66,8 @@ mod tests {
         assert_eq!((0..20).filter(|_| bucket.take(later).is_ok()).count(), 2);
         let much_later = start + Duration::from_secs(3600);
         assert_eq!((0..20).filter(|_| bucket.take(much_later).is_ok()).count(), 10);
+        bucket.put_back();
+        assert_eq!((0..20).filter(|_| bucket.take(much_later).is_ok()).count(), 1);
         // A clock that seems to go back gives nothing.
         assert!(bucket.take(start).is_err());
     }
