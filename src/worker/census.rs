@@ -62,7 +62,7 @@ impl Census {
     pub fn new(config: &Config) -> Self {
         let pools = config.pools.iter().map(|pool| PoolCount {
             clients: Count::new(pool.client_connections),
-            by_address: ByAddress { limit: pool.clients_per_address, clients: Mutex::default() },
+            by_address: ByAddress { limit: pool.clients_per_address, clients: Default::default() },
         });
         Self {
             pools: pools.collect(),
