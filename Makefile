@@ -29,11 +29,12 @@ test-clients: ## every test of every client library, and a small run of the Open
 	tests/setup.sh openresty
 	python3 benches/openresty.py --binary target/debug/shardwise --short 500 --pooled 2000
 
-soak: ## 100,000 simulated runs, then chaos against real servers for ten minutes, at least 5 million answers
+soak: ## 100,000 simulated runs, chaos for ten minutes with 5 million answers, 100 reloads under load
 	tests/setup.sh test
 	SIM_SEEDS=$(or $(SOAK_SEEDS),100000) $(CARGO) test --locked --test sim -- --nocapture
 	CHAOS_SECONDS=$(or $(SOAK_SECONDS),600) CHAOS_CLIENTS=300 CHAOS_ANSWERS=$(or $(SOAK_ANSWERS),5000000) \
 	  $(CARGO) test --locked --test chaos -- --nocapture
+	SHARDWISE_SOAK=1 $(CARGO) test --locked --test proxy -- under_load
 
 fuzz: ## looks for inputs that break the fuzz targets, FUZZ_SECONDS=60 each (needs a nightly toolchain and cargo-fuzz)
 	@$(CARGO) +nightly --version >/dev/null 2>&1 || { echo "make fuzz: no nightly toolchain: rustup toolchain install nightly"; exit 1; }

@@ -4,9 +4,11 @@ mod support;
 
 mod proxy {
     mod auth;
+    mod blocking;
     mod bounds;
     mod compare;
     mod crosskeys;
+    mod databases;
     mod dead_server;
     mod ejection;
     mod fleet;
@@ -18,9 +20,14 @@ mod proxy {
     mod placement;
     mod protocol;
     mod read_only;
+    mod reload;
+    mod resp3;
     mod split;
     mod stats_port;
     mod support_selftest;
     mod timeouts;
+    mod traffic;
+    mod transactions;
     mod unix;
+    mod wait;
 }

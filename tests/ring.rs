@@ -280,6 +280,8 @@ fn generations_share_what_stays() {
         max_clients: Limit::off(),
         drain_timeout: Duration::from_secs(10),
         log_format: LogFormat::Text,
+        reload_on_hup: false,
+        reload_on_change: false,
     };
     let config = Config { path: "nutcracker.yml".into(), process, pools, warnings: Vec::new() };
 

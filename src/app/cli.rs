@@ -21,6 +21,8 @@ pub enum Request {
         /// The file.
         conf_file: PathBuf,
     },
+    /// Say what is wrong with a configuration file, or what a reload of it would change.
+    Check(CheckOptions),
     /// Print the list of stats and end.
     Describe,
     /// Print where keys go and end.
@@ -108,6 +110,18 @@ pub struct ExplainOptions {
     pub keys: Vec<OsString>,
 }
 
+/// What is to be checked.
+#[derive(Args, Clone, Debug)]
+pub struct CheckOptions {
+    /// Configuration file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+
+    /// The configuration that runs now: its file as it was read
+    #[arg(long, value_name = "FILE")]
+    pub against: Option<PathBuf>,
+}
+
 /// A Redis sharding proxy: a drop-in successor to twemproxy (nutcracker).
 #[derive(Parser, Debug)]
 #[command(name = "shardwise", version, args_override_self = true, infer_long_args = true)]
@@ -132,6 +146,10 @@ struct CommandLine {
 enum Command {
     /// Print, offline, where keys go and why
     Explain(ExplainOptions),
+
+    /// Check a configuration file, and say what a reload of it would change; ends with 2 if it is wrong
+    Check(CheckOptions),
+
     /// Put the same load on several targets in turn, and compare them
     Bench(Box<BenchOptions>),
 }
@@ -141,6 +159,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
     let line = CommandLine::try_parse_from(arguments).map_err(|error| stop(&error))?;
     Ok(match line.command {
         Some(Command::Explain(options)) => Request::Explain(options),
+        Some(Command::Check(options)) => Request::Check(options),
         Some(Command::Bench(options)) => Request::Bench(options),
         None if line.describe_stats => Request::Describe,
         None if line.test_conf => Request::Test { conf_file: line.serve.conf_file },

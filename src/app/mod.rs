@@ -1,6 +1,7 @@
 //! Assembly and command line: from arguments to a running process and its exit code.
 
 mod bench;
+mod check;
 mod cli;
 mod daemon;
 mod describe;
@@ -17,11 +18,13 @@ use std::process::ExitCode;
 use crate::config::{Config, Warning};
 use cli::Request;
 
-/// Runs the program; the exit code is what the process ends with: 0 if all went as asked, else 1.
+/// Runs the program; the exit code is what the process ends with: 0 if all went as asked, else 1, and 2 for a
+/// configuration that `check` finds wrong.
 pub fn main() -> ExitCode {
     match cli::parse(std::env::args_os()) {
         Ok(Request::Serve(options)) => serve::serve(&options),
         Ok(Request::Test { conf_file }) => test(&conf_file),
+        Ok(Request::Check(options)) => check::check(&options),
         Ok(Request::Describe) => print(&describe::stats()),
         Ok(Request::Bench(options)) => bench::bench(&options),
         Ok(Request::Explain(options)) => match explain::explain(&options) {

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::time::Sleep;
 
@@ -15,6 +15,7 @@ use super::replies::Reader;
 use super::server::Shared;
 use crate::exchange::{Cause, Flush, Outcome, Recipient, Ticket, Written};
 use crate::net::Stream;
+use crate::resp::Protocol;
 
 /// A socket, what is on its way to it, and what is awaited from it.
 pub struct Conn {
@@ -30,6 +31,8 @@ pub struct Conn {
     pub(super) broken: Cell<Option<Cause>>,
     /// A timer for the oldest request is running.
     timing: Cell<bool>,
+    /// How much longer than the pool's timeout a reply may take; `None`: as long as it likes.
+    patience: Cell<Option<Duration>>,
     /// At least one reply came: the server is alive.
     pub(super) answered: Cell<bool>,
     /// It has been counted as a failure of its server: once, however many requests suffer from it.
@@ -51,7 +54,7 @@ const READS_PER_TURN: usize = 4;
 
 impl Conn {
     /// Puts `stream` in use; the requests in `pipe` go out first.
-    pub(super) fn new(stream: Stream, pipe: Pipe, shared: Rc<Shared>) -> Rc<Self> {
+    pub(super) fn new(stream: Stream, pipe: Pipe, protocol: Protocol, shared: Rc<Shared>) -> Rc<Self> {
         shared.stats.server_connections.add(1);
         shared.stats.server_total.add(1);
         let timing = pipe.oldest().is_some();
@@ -59,11 +62,12 @@ impl Conn {
             shared,
             stream: RefCell::new(stream),
             pipe: RefCell::new(pipe),
-            reader: RefCell::default(),
+            reader: RefCell::new(Reader::of(protocol)),
             marked: Cell::new(false),
             blocked: Cell::new(false),
             broken: Cell::new(None),
             timing: Cell::new(timing),
+            patience: Cell::new(Some(Duration::ZERO)),
             answered: Cell::new(false),
             failed: Cell::new(false),
             driver: RefCell::new(None),
@@ -112,6 +116,27 @@ impl Conn {
     pub(super) fn is_drained(&self) -> bool {
         let streams = |reader: &Reader| reader.streaming.as_ref().is_some_and(|one| one.ticket.is_some());
         self.pipe.borrow().oldest().is_none() && !streams(&self.reader.borrow())
+    }
+
+    /// Whether nothing is under way on it, not even a reply that will be dropped.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pipe.borrow().is_idle() && self.reader.borrow().streaming.is_none()
+    }
+
+    /// Whether it can serve somebody else: idle, whole, and without the beginning of a reply.
+    pub(super) fn is_clean(&self) -> bool {
+        self.is_idle() && self.broken.get().is_none() && self.reader.borrow().is_between_replies()
+    }
+
+    /// Replies may take so much longer than the pool's timeout from now on; `None`: as long as they like.
+    pub(super) fn be_patient(&self, patience: Option<Duration>) {
+        self.patience.set(patience);
+    }
+
+    /// Fails everything and closes the socket before it returns.
+    pub(super) fn close_now(&self, cause: Cause) {
+        self.abort(cause);
+        self.stream.replace(Stream::Closed);
     }
 
     /// Counts it as a failure of its server, unless it has been already.
@@ -206,7 +231,12 @@ impl Conn {
 
     /// Runs the timer of the oldest request. It is set anew only when it fires, not for each request.
     fn poll_timer(&self, cx: &mut Context<'_>, timer: &mut Option<Pin<Box<Sleep>>>) -> Poll<Ended> {
-        let Some(timeout) = self.shared.settings.timeout else { return Poll::Pending };
+        let Some(timeout) = self.timeout() else {
+            // What is sent next sets the timer, if it has one.
+            self.timing.set(false);
+            *timer = None;
+            return Poll::Pending;
+        };
         if !self.timing.get() && timer.is_none() {
             return Poll::Pending;
         }
@@ -234,6 +264,12 @@ impl Conn {
                 None => *timer = Some(Box::pin(tokio::time::sleep_until(deadline))),
             }
         }
+    }
+
+    /// How long a reply may take now.
+    fn timeout(&self) -> Option<Duration> {
+        let timeout = self.shared.settings.timeout?;
+        self.patience.get().map(|patience| timeout + patience)
     }
 
     /// When the oldest clock started that still runs.

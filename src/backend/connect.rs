@@ -1,4 +1,4 @@
-//! A new connection: resolve, connect, AUTH, SELECT.
+//! A new connection: resolve, connect, AUTH, HELLO, SELECT.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
-use super::server::Settings;
+use super::server::{Settings, Target};
 use crate::exchange::Cause;
 use crate::net::Stream;
-use crate::resp::{ReplyScanner, encode};
+use crate::resp::{Protocol, ReplyScanner, encode};
 use crate::units::Endpoint;
 
 /// Why there is no connection: the cause for clients, and the details for the log.
@@ -24,14 +24,14 @@ pub struct ConnectError {
     pub detail: String,
 }
 
-/// Most bytes of handshake replies: each is one short line.
-const HANDSHAKE_BYTES: usize = 4 << 10;
+/// Most bytes of handshake replies: each is one short line, but for that to HELLO, which names the modules.
+const HANDSHAKE_BYTES: usize = 16 << 10;
 
 /// Connects and makes the connection ready for traffic, all within `limit`. Names are resolved anew each time.
-pub async fn connect(settings: &Settings, limit: Duration) -> Result<Stream, ConnectError> {
+pub async fn connect(settings: &Settings, target: Target, limit: Duration) -> Result<Stream, ConnectError> {
     let ready = async {
         let stream = open(settings).await?;
-        handshake(stream, settings).await
+        handshake(stream, settings, target).await
     };
     timeout(limit, ready).await.unwrap_or_else(|_| {
         Err(ConnectError { cause: Cause::ConnectTimeout, detail: format!("nothing within {limit:?}") })
@@ -71,16 +71,20 @@ fn is_itself(stream: &TcpStream) -> bool {
     matches!((stream.local_addr(), stream.peer_addr()), (Ok(local), Ok(peer)) if local == peer)
 }
 
-/// AUTH, then SELECT, before any traffic; each answer is checked (twemproxy does neither).
-async fn handshake(stream: Stream, settings: &Settings) -> Result<Stream, ConnectError> {
+/// AUTH, then HELLO, then SELECT, before any traffic; each answer is checked (twemproxy does neither).
+async fn handshake(stream: Stream, settings: &Settings, target: Target) -> Result<Stream, ConnectError> {
     let mut requests = Vec::new();
     let mut steps = Vec::new();
     if let Some(password) = &settings.auth {
         encode::request(&mut requests, [&b"AUTH"[..], password.expose()].into_iter());
         steps.push("AUTH");
     }
-    if settings.db > 0 {
-        encode::request(&mut requests, [&b"SELECT"[..], settings.db.to_string().as_bytes()].into_iter());
+    if target.protocol == Protocol::Resp3 {
+        encode::request(&mut requests, [&b"HELLO"[..], b"3"].into_iter());
+        steps.push("HELLO");
+    }
+    if target.db > 0 {
+        encode::request(&mut requests, [&b"SELECT"[..], target.db.to_string().as_bytes()].into_iter());
         steps.push("SELECT");
     }
     if steps.is_empty() {
@@ -88,11 +92,11 @@ async fn handshake(stream: Stream, settings: &Settings) -> Result<Stream, Connec
     }
     match stream {
         Stream::Tcp(mut tcp) => {
-            converse(&mut tcp, &requests, &steps).await?;
+            converse(&mut tcp, &requests, &steps, target.protocol).await?;
             Ok(Stream::Tcp(tcp))
         }
         Stream::Unix(mut unix) => {
-            converse(&mut unix, &requests, &steps).await?;
+            converse(&mut unix, &requests, &steps, target.protocol).await?;
             Ok(Stream::Unix(unix))
         }
         Stream::Closed => Ok(Stream::Closed), // its first use fails
@@ -103,11 +107,12 @@ async fn converse(
     stream: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin),
     requests: &[u8],
     steps: &[&str],
+    protocol: Protocol,
 ) -> Result<(), ConnectError> {
     let refused = |detail: String| ConnectError { cause: Cause::Handshake, detail };
     stream.write_all(requests).await.map_err(unreachable)?;
     let mut received = BytesMut::new();
-    let mut scanner = ReplyScanner::default();
+    let mut scanner = ReplyScanner::of(protocol);
     for step in steps {
         let reply = loop {
             match scanner.scan(&received) {
@@ -119,7 +124,9 @@ async fn converse(
                 return Err(refused(format!("{step}: the server closed the connection")));
             }
         };
-        if reply.first() != Some(&b'+') && !reply.strip_prefix(b"-").is_some_and(needs_no_password) {
+        if !matches!(reply.first(), Some(b'+' | b'%'))
+            && !reply.strip_prefix(b"-").is_some_and(needs_no_password)
+        {
             let text = String::from_utf8_lossy(&reply);
             return Err(refused(format!("{step}: {}", text.trim_end())));
         }

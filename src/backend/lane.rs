@@ -12,22 +12,31 @@ use super::backoff::Backoff;
 use super::conn::{Conn, Ended};
 use super::connect::{ConnectError, connect};
 use super::pipe::{Pipe, Request};
-use super::server::Shared;
+use super::server::{Shared, Target};
 use crate::exchange::{Cause, Outcome, Recipient, Ticket};
 
 /// One of a server's connections, whatever socket it has at the moment.
 pub struct Lane {
     shared: Rc<Shared>,
     link: RefCell<Link>,
-    /// Connections that are late with a reply: they take no new requests, and deliver what is due.
-    retiring: RefCell<Vec<Rc<Conn>>>,
+    /// What takes no new requests any more, and delivers what is due.
+    retiring: RefCell<Vec<Retiring>>,
     /// Clients (their addresses) that are known to have nothing outstanding on any of those: since they take no new
     /// requests, that stays so, and a FIFO is searched at most once for each.
     passed: RefCell<HashSet<usize>>,
     /// Wakes the driver out of its wait: first demand, or the end.
     wake: Notify,
     started: Cell<bool>,
+    target: Target,
     number: u64,
+}
+
+/// A place of older requests to the same server.
+enum Retiring {
+    /// A connection of this lane that is late with a reply.
+    Late(Rc<Conn>),
+    /// A lane to the same server as it was configured before.
+    Former(Rc<Lane>),
 }
 
 enum Link {
@@ -43,8 +52,8 @@ enum Link {
     Closed,
 }
 
-/// The client still has requests outstanding on an older connection to this server: sending more now could
-/// overtake them. Its later requests wait until those have their outcome.
+/// The client still has requests outstanding on another connection to this server (an older one, or the shared one while it
+/// needs one of its own): sending more now could overtake them. Its later requests wait until those have their outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fenced;
 
@@ -52,7 +61,7 @@ pub struct Fenced;
 const STEADY: Duration = Duration::from_secs(1);
 
 impl Lane {
-    pub(super) fn new(shared: Rc<Shared>, number: u64) -> Rc<Self> {
+    pub(super) fn new(shared: Rc<Shared>, target: Target, number: u64) -> Rc<Self> {
         Rc::new(Self {
             shared,
             link: RefCell::new(Link::Idle),
@@ -60,6 +69,7 @@ impl Lane {
             passed: RefCell::default(),
             wake: Notify::new(),
             started: Cell::new(false),
+            target,
             number,
         })
     }
@@ -75,11 +85,16 @@ impl Lane {
         if self.passed.borrow().contains(&address) {
             return Ok(());
         }
-        if retiring.iter().any(|conn| conn.awaits(client)) {
+        if retiring.iter().any(|one| one.awaits(client)) {
             return Err(Fenced);
         }
         self.passed.borrow_mut().insert(address);
         Ok(())
+    }
+
+    /// Whether all that `client` has sent to this lane has its outcome, so that what it sends next may take another connection.
+    pub fn is_through(&self, client: &Rc<dyn Recipient>) -> Result<(), Fenced> {
+        if self.awaits(client) { Err(Fenced) } else { Ok(()) }
     }
 
     /// Sends a request, at the end of this turn or when the connection is there. Settles the ticket at once if
@@ -138,10 +153,52 @@ impl Lane {
             Link::Up(conn) => conn.abort(Cause::Shutdown),
             Link::Idle | Link::Down(_) | Link::Closed => {}
         }
-        for conn in self.retiring.take() {
-            conn.abort(Cause::Shutdown);
+        for one in self.retiring.take() {
+            if let Retiring::Late(conn) = one {
+                conn.abort(Cause::Shutdown);
+            }
         }
         self.wake.notify_one();
+    }
+
+    /// Clients with requests outstanding on `former` wait for those: what they send here could overtake them.
+    pub(super) fn stand_behind(&self, former: &Rc<Self>) {
+        self.retiring.borrow_mut().push(Retiring::Former(Rc::clone(former)));
+        self.passed.borrow_mut().clear();
+    }
+
+    /// Nobody waits for those lanes any more that have nothing outstanding.
+    pub(super) fn forget_former(&self) {
+        self.retiring.borrow_mut().retain(|one| match one {
+            Retiring::Late(_) => true,
+            Retiring::Former(lane) => !lane.is_idle(),
+        });
+        if self.retiring.borrow().is_empty() {
+            self.passed.take();
+        }
+    }
+
+    /// Whether nothing is outstanding that somebody waits for.
+    pub(super) fn is_idle(&self) -> bool {
+        let idle = match &*self.link.borrow() {
+            Link::Idle | Link::Down(_) | Link::Closed => true,
+            Link::Connecting(pipe) => pipe.oldest().is_none(),
+            Link::Up(conn) => conn.is_drained(),
+        };
+        idle && self.retiring.borrow().iter().all(|one| match one {
+            Retiring::Late(conn) => conn.is_drained(),
+            Retiring::Former(lane) => lane.is_idle(),
+        })
+    }
+
+    /// Whether a reply for `client` is awaited here.
+    fn awaits(&self, client: &Rc<dyn Recipient>) -> bool {
+        let here = match &*self.link.borrow() {
+            Link::Idle | Link::Down(_) | Link::Closed => false,
+            Link::Connecting(pipe) => pipe.awaits(|ticket| ticket.is_for(client)),
+            Link::Up(conn) => conn.awaits(client),
+        };
+        here || self.retiring.borrow().iter().any(|one| one.awaits(client))
     }
 
     fn start(self: &Rc<Self>) {
@@ -192,11 +249,9 @@ impl Lane {
     /// One attempt to connect; requests that waited for it are in the new connection's pipe.
     async fn establish(self: &Rc<Self>) -> Result<Rc<Conn>, ConnectError> {
         let settings = &self.shared.settings;
-        let limit = settings
-            .timeout
-            .map_or(settings.connect_timeout, |timeout| timeout.min(settings.connect_timeout));
+        let limit = settings.connect_limit();
         let stream = tokio::select! {
-            connected = connect(settings, limit) => connected?,
+            connected = connect(settings, self.target, limit) => connected?,
             () = self.until_closed() => return Err(ConnectError { cause: Cause::Shutdown, detail: "closed".into() }),
         };
         let mut link = self.link.borrow_mut();
@@ -205,7 +260,7 @@ impl Lane {
             Link::Closed => return Err(ConnectError { cause: Cause::Shutdown, detail: "closed".into() }),
             Link::Idle | Link::Up(_) | Link::Down(_) => Pipe::default(),
         };
-        let conn = Conn::new(stream, pipe, Rc::clone(&self.shared));
+        let conn = Conn::new(stream, pipe, self.target.protocol, Rc::clone(&self.shared));
         *link = Link::Up(Rc::clone(&conn));
         conn.mark();
         Ok(conn)
@@ -223,13 +278,13 @@ impl Lane {
         if conn.is_drained() {
             return conn.abort(Cause::ResponseTimeout);
         }
-        self.retiring.borrow_mut().push(Rc::clone(&conn));
+        self.retiring.borrow_mut().push(Retiring::Late(Rc::clone(&conn)));
         self.passed.borrow_mut().clear();
         let lane = Rc::clone(self);
         tokio::task::spawn_local(async move {
             conn.deliver_rest().await;
             let mut retiring = lane.retiring.borrow_mut();
-            retiring.retain(|other| !Rc::ptr_eq(other, &conn));
+            retiring.retain(|one| !matches!(one, Retiring::Late(other) if Rc::ptr_eq(other, &conn)));
             if retiring.is_empty() {
                 lane.passed.take();
             }
@@ -264,12 +319,7 @@ impl Lane {
         if self.is_closed() {
             return;
         }
-        self.shared.failed();
-        match error.cause {
-            Cause::ConnectTimeout => self.shared.stats.server_timedout.add(1),
-            _ => self.shared.stats.server_err.add(1),
-        }
-        self.shared.log_connect_failure(error, again);
+        self.shared.connect_failed(self.target, error, again);
     }
 
     /// Fails what waits, and everything that comes while the lane rests.
@@ -298,5 +348,16 @@ impl Lane {
 
     fn is_closed(&self) -> bool {
         matches!(*self.link.borrow(), Link::Closed)
+    }
+}
+
+// === impl Retiring ===
+
+impl Retiring {
+    fn awaits(&self, client: &Rc<dyn Recipient>) -> bool {
+        match self {
+            Self::Late(conn) => conn.awaits(client),
+            Self::Former(lane) => lane.awaits(client),
+        }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   Server ─┬─ Lane 0 ── link: Idle | Connecting(pipe) | Up(Conn) | Down(cause)
-//!           └─ Lane 1 …          └─ retiring: Conns that are late with a reply, until they are empty
+//!           ├─ Lane 1 …          └─ retiring: Conns that are late with a reply, until they are empty
+//!           └─ Leases: Conns that one client has for itself, and clean ones kept for the next
 //!   Conn = Stream + Pipe;   Pipe = bytes to be written + FIFO of awaited replies
 //! ```
 //!
@@ -13,6 +14,7 @@ mod backoff;
 mod conn;
 mod connect;
 mod lane;
+mod lease;
 mod pipe;
 mod replies;
 mod server;
@@ -20,5 +22,6 @@ mod server;
 pub use conn::Conn;
 pub use connect::needs_no_password;
 pub use lane::{Fenced, Lane};
+pub use lease::{Lease, LeaseLimit, LeasesSpent};
 pub use pipe::{Pipe, Request};
-pub use server::{Server, Settings};
+pub use server::{Server, Settings, Target};

@@ -173,6 +173,11 @@ impl Pipe {
         self.fifo.iter().any(|one| one.ticket.as_ref().is_some_and(&test))
     }
 
+    /// Whether nothing is awaited, not even a reply that will be dropped, and nothing waits to be written.
+    pub fn is_idle(&self) -> bool {
+        self.fifo.is_empty() && self.out.is_empty()
+    }
+
     /// Bytes waiting to be written.
     pub fn unwritten(&self) -> usize {
         self.out.len()

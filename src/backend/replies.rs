@@ -9,10 +9,9 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::conn::Conn;
 use super::connect::cause_of;
 use crate::exchange::{Cause, Inbox, Outcome, Reply, Ticket};
-use crate::resp::ReplyScanner;
+use crate::resp::{Protocol, ReplyScanner};
 
 /// How far the replies of one connection have been read.
-#[derive(Default)]
 pub(super) struct Reader {
     inbox: Inbox,
     scanner: ReplyScanner,
@@ -31,11 +30,26 @@ pub(super) struct Streaming {
     pub(super) since: Instant,
 }
 
+/// The first byte of what a RESP3 server sends without being asked.
+const PUSH: u8 = b'>';
+
 /// A reply longer than this is passed on before it is complete, if it is a client's next one.
 const STREAM_THRESHOLD: usize = 64 << 10;
 
 /// A complete reply from this size on moves as it is; a smaller one is copied.
 const SHARE_THRESHOLD: usize = 16 << 10;
+
+impl Reader {
+    /// Of a connection that speaks `protocol`.
+    pub(super) fn of(protocol: Protocol) -> Self {
+        Self { inbox: Inbox::default(), scanner: ReplyScanner::of(protocol), streaming: None }
+    }
+
+    /// Whether nothing of a further reply has come.
+    pub(super) fn is_between_replies(&self) -> bool {
+        self.inbox.is_empty()
+    }
+}
 
 impl Conn {
     /// One read, and every reply that it completes.
@@ -87,6 +101,11 @@ impl Conn {
                 return Err(Cause::Protocol);
             }
             let Some(len) = reader.scanner.scan(&buffer[at..]).map_err(|_| Cause::Protocol)? else { break };
+            if buffer[at] == PUSH {
+                // Nobody awaits it: it comes beside the replies, and nothing was subscribed to here.
+                at += len;
+                continue;
+            }
             let ticket = self.take_head()?;
             self.judge(&buffer[at..at + len], ticket.is_some());
             self.shared.count_response(len);
@@ -105,7 +124,7 @@ impl Conn {
             }
         }
         buffer.advance(at);
-        if !buffer.is_empty() && self.pipe.borrow().head().is_none() {
+        if buffer.first().is_some_and(|kind| *kind != PUSH) && self.pipe.borrow().head().is_none() {
             // The beginning of something that nobody asked for: the next request must not get it.
             return Err(Cause::Protocol);
         }
@@ -114,7 +133,7 @@ impl Conn {
             && self.head_may_stream()
         {
             let ticket = self.take_head()?;
-            reader.scanner = ReplyScanner::default();
+            reader.scanner.reset();
             let since = self.shared.turn.now(Instant::now);
             self.judge(&buffer, ticket.is_some());
             reader.streaming = Some(Streaming { ticket, left: len, len, since });

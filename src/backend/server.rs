@@ -1,14 +1,17 @@
 //! One server of a pool, as one worker sees it.
 
+use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::connect::ConnectError;
 use super::lane::Lane;
+use super::lease::{Lease, LeaseLimit, Leases, LeasesSpent};
 use super::pipe::Pipe;
 use crate::exchange::{BackendError, Cause, Turn};
 use crate::net::Keepalive;
+use crate::resp::Protocol;
 use crate::stats::ServerBlock;
 use crate::units::{Endpoint, Limit, Secret};
 
@@ -22,7 +25,7 @@ pub struct Settings {
     pub endpoint: Endpoint,
     /// Password.
     pub auth: Option<Secret>,
-    /// Database; 0 is not selected.
+    /// Database of clients that have not chosen another; 0 is not selected.
     pub db: u32,
     /// Queue clock and response clock; `None`: never.
     pub timeout: Option<Duration>,
@@ -38,10 +41,40 @@ pub struct Settings {
     pub failure_limit: u32,
 }
 
+/// What a connection to a server is set up for: clients that differ in it never share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// SELECTed when not 0.
+    pub db: u32,
+    /// HELLO 3 is said for RESP3.
+    pub protocol: Protocol,
+}
+
+impl Settings {
+    /// What clients get that have asked for nothing else.
+    pub fn home(&self) -> Target {
+        Target { db: self.db, protocol: Protocol::Resp2 }
+    }
+
+    /// Bound of connecting: a request that waits for it must not wait longer than for its answer.
+    pub(super) fn connect_limit(&self) -> Duration {
+        self.timeout.map_or(self.connect_timeout, |timeout| timeout.min(self.connect_timeout))
+    }
+}
+
 /// Connections of one worker to one server.
 pub struct Server {
-    lanes: Vec<Rc<Lane>>,
+    lanes: Lanes,
+    leases: Rc<Leases>,
     shared: Rc<Shared>,
+}
+
+/// The lanes of one target, and those of further ones: the first is the default, which so costs no search. What clients may ask
+/// for bounds them.
+struct Lanes {
+    target: Target,
+    lanes: Vec<Rc<Lane>>,
+    next: OnceCell<Box<Lanes>>,
 }
 
 /// What the lanes and connections of a server have in common.
@@ -52,31 +85,53 @@ pub(super) struct Shared {
     pub(super) turn: Rc<Turn>,
     /// Tells control that the failure limit was reached.
     pub(super) alarm: Box<dyn Fn()>,
+    /// It takes no new requests: what happens to it now says nothing about a server of the present configuration.
+    retired: Cell<bool>,
 }
 
 impl Server {
     /// A server without connections; they are opened when first used, or by [`Server::preconnect`].
-    /// `alarm` is called whenever the failure limit is reached or passed.
-    pub fn new(settings: Settings, stats: Arc<ServerBlock>, turn: Rc<Turn>, alarm: Box<dyn Fn()>) -> Self {
+    /// `leases` is shared by all workers. `alarm` is called whenever the failure limit is reached or passed.
+    pub fn new(
+        settings: Settings,
+        stats: Arc<ServerBlock>,
+        leases: Arc<LeaseLimit>,
+        turn: Rc<Turn>,
+        alarm: Box<dyn Fn()>,
+    ) -> Self {
         let label = Rc::from(settings.label.as_str());
-        let connections = settings.connections;
-        let shared = Rc::new(Shared { settings, label, stats, turn, alarm });
-        let lanes = (0..connections).map(|i| Lane::new(Rc::clone(&shared), u64::from(i))).collect();
-        Self { lanes, shared }
+        let home = settings.home();
+        // The cells may be those of the same server as it was configured before.
+        stats.failed_attempts.set(0);
+        stats.failing_since.set(0);
+        let shared = Rc::new(Shared { settings, label, stats, turn, alarm, retired: Cell::new(false) });
+        let lanes = Lanes::new(home, &shared);
+        Self { lanes, leases: Leases::new(Rc::clone(&shared), leases), shared }
     }
 
-    /// The lane that client number `client` always uses.
+    /// The lane that client number `client` always uses for `target`.
     #[inline]
-    pub fn lane(&self, client: u64) -> &Rc<Lane> {
-        match self.lanes.len() {
-            1 => &self.lanes[0],
-            n => &self.lanes[spread(client, n)],
+    pub fn lane(&self, target: Target, client: u64) -> &Rc<Lane> {
+        let lanes = &self.lanes.of(target, &self.shared).lanes;
+        match lanes.len() {
+            1 => &lanes[0],
+            n => &lanes[spread(client, n)],
         }
     }
 
-    /// Opens every connection now.
+    /// A connection for one client alone.
+    pub fn lease(&self, target: Target) -> Result<Lease, LeasesSpent> {
+        self.leases.take(target)
+    }
+
+    /// Whether `lease` is a connection to this server.
+    pub fn has_leased(&self, lease: &Lease) -> bool {
+        lease.is_of(&self.leases)
+    }
+
+    /// Opens every shared connection of the default target now.
     pub fn preconnect(&self) {
-        self.lanes.iter().for_each(Lane::demand);
+        self.lanes.lanes.iter().for_each(Lane::demand);
     }
 
     /// What makes it the same server in another generation.
@@ -84,15 +139,69 @@ impl Server {
         &self.shared.settings
     }
 
-    /// Closes every connection; what is awaited fails.
+    /// Takes the place of `former`, the same server as it was configured before: a client's requests wait until its
+    /// earlier ones have ended there.
+    pub fn succeed(&self, former: &Self) {
+        for former in former.lanes.iter() {
+            for lane in &self.lanes.of(former.target, &self.shared).lanes {
+                former.lanes.iter().for_each(|former| lane.stand_behind(former));
+            }
+        }
+    }
+
+    /// Forgets those it took the place of, as far as nothing is outstanding there.
+    pub fn forget_former(&self) {
+        self.lanes.iter().flat_map(|lanes| &lanes.lanes).for_each(|lane| lane.forget_former());
+    }
+
+    /// It gets no new requests from now on, and its failures count no more. [`Server::is_idle`] tells when to close it.
+    pub fn retire(&self) {
+        self.shared.retired.set(true);
+    }
+
+    /// Whether nothing is outstanding that somebody waits for.
+    pub fn is_idle(&self) -> bool {
+        self.lanes.iter().flat_map(|lanes| &lanes.lanes).all(|lane| lane.is_idle())
+    }
+
+    /// Closes every connection but those that clients have for themselves; what is awaited fails.
     pub fn close(&self) {
-        self.lanes.iter().for_each(|lane| lane.close());
+        self.leases.close();
+        self.lanes.iter().flat_map(|lanes| &lanes.lanes).for_each(|lane| lane.close());
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         self.close();
+    }
+}
+
+// === impl Lanes ===
+
+impl Lanes {
+    fn new(target: Target, shared: &Rc<Shared>) -> Self {
+        let numbers = 0..u64::from(shared.settings.connections);
+        let lanes = numbers.map(|number| Lane::new(Rc::clone(shared), target, number)).collect();
+        Self { target, lanes, next: OnceCell::new() }
+    }
+
+    #[inline]
+    fn of(&self, target: Target, shared: &Rc<Shared>) -> &Lanes {
+        if self.target == target { self } else { self.further(target, shared) }
+    }
+
+    fn further(&self, target: Target, shared: &Rc<Shared>) -> &Lanes {
+        let mut lanes = self;
+        while lanes.target != target {
+            lanes = lanes.next.get_or_init(|| Box::new(Lanes::new(target, shared)));
+        }
+        lanes
+    }
+
+    /// Those of every target.
+    fn iter(&self) -> impl Iterator<Item = &Lanes> {
+        std::iter::successors(Some(self), |lanes| lanes.next.get().map(Box::as_ref))
     }
 }
 
@@ -104,6 +213,9 @@ impl Shared {
     /// One more failure in a row: an attempt to connect, a lost connection, a reply that was late.
     pub(super) fn failed(&self) {
         let stats = &self.stats;
+        if self.retired.get() {
+            return;
+        }
         if stats.failed_attempts.value() == 0 {
             stats.failing_since.set(unix_micros());
         }
@@ -111,6 +223,20 @@ impl Shared {
         if stats.failed_attempts.value() >= u64::from(self.settings.failure_limit) {
             (self.alarm)();
         }
+    }
+
+    /// An attempt to connect failed. That a server refuses what a client has asked for (a database, RESP3) is no failure of the server.
+    pub(super) fn connect_failed(&self, target: Target, error: &ConnectError, again: bool) {
+        let stats = &self.stats;
+        if error.cause == Cause::Handshake && target != self.settings.home() {
+            return self.log_connect_failure(error, again);
+        }
+        self.failed();
+        match error.cause {
+            Cause::ConnectTimeout => stats.server_timedout.add(1),
+            _ => stats.server_err.add(1),
+        }
+        self.log_connect_failure(error, again);
     }
 
     /// The server answered: its run of failures, if there was one, is over.

@@ -89,10 +89,12 @@ pub enum Closed {
 enum Hold {
     /// Too many requests, or too many bytes of replies, are on their way.
     Backpressure,
-    /// Its earlier requests have to end first on an older server connection.
+    /// Its earlier requests have to end first on another server connection.
     Fence,
     /// It goes too fast, or guesses passwords.
     Pause,
+    /// What it has sent on a connection of its own has to be answered first.
+    Mode,
 }
 
 /// Bytes that are here and not yet dispatched, and how far they have been looked at.
@@ -113,6 +115,9 @@ const SHARE_THRESHOLD: usize = 16 << 10;
 /// default). What comes beyond was sent later, by a client that would never end.
 const DRAIN_BYTES: usize = 8 << 20;
 
+/// Most that is read from a client while it is blocked. One that sends more is not read from until it is answered.
+const READ_AHEAD: usize = 1 << 20;
+
 /// How long a client that has got its last reply may take to close its side.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -121,7 +126,7 @@ impl ClientConn {
     pub fn new(stream: Stream, id: u64, pool: Rc<Pool>) -> Rc<Self> {
         pool.stats.client_connections.add(1);
         pool.stats.client_total.add(1);
-        let session = Session::new(pool.config());
+        let session = Session::new(&pool.config());
         let tick = pool.turn.tick.get();
         let rate = pool.config().client_rate.bound();
         let bucket = rate.map(|rate| Box::new(Bucket::new(rate, Instant::now())));
@@ -155,6 +160,7 @@ impl ClientConn {
         let recipient: Rc<dyn Recipient> = self.clone();
         let closed = poll_fn(|cx| self.poll(cx, &recipient)).await;
         self.outbox.close();
+        self.session.borrow_mut().mode.leave();
         if closed.leaves_input() || (closed == Closed::Drain && self.stream.borrow().has_unread()) {
             // Boxed: few clients end so, and every one's task would be larger for it.
             Box::pin(self.linger()).await;
@@ -180,6 +186,7 @@ impl ClientConn {
     pub fn drain(&self) {
         if self.phase.get() == Phase::Open {
             self.phase.set(Phase::Draining(DRAIN_BYTES));
+            self.session.borrow_mut().mode.unblock();
             self.wake();
         }
     }
@@ -218,6 +225,14 @@ impl ClientConn {
             match self.phase.get() {
                 Phase::Over(closed) => return Poll::Ready(closed),
                 Phase::Closing(closed) => return self.poll_delivered(closed),
+                Phase::Open if self.hold.get() == Some(Hold::Mode) => {
+                    if !self.session.borrow().mode.is_blocked() {
+                        return Poll::Pending;
+                    }
+                    if self.poll_read_ahead(cx).is_pending() {
+                        return Poll::Pending;
+                    }
+                }
                 Phase::Open | Phase::Draining(_) if self.hold.get().is_some() => return Poll::Pending,
                 Phase::Open => {
                     if self.poll_read(cx, recipient).is_pending() {
@@ -321,9 +336,34 @@ impl ClientConn {
         }
     }
 
+    /// Reads, without looking at it, what a client sends while it is blocked: only so is it known when it goes. Its connection to the
+    /// server ends with it at once: otherwise the next element would be popped for nobody (B10).
+    fn poll_read_ahead(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut input = self.input.take().map_or_else(Input::default, |kept| *kept);
+        if input.inbox.len() >= READ_AHEAD {
+            self.keep(input);
+            return Poll::Pending;
+        }
+        let buffers = &self.pool.turn.buffers;
+        let missing = input.scanner.missing(input.inbox.len());
+        let mut buffer = input.inbox.buffer(missing, buffers);
+        let polled = self.stream.borrow_mut().poll_read_into(cx, &mut buffer);
+        input.inbox.keep(buffer, missing, buffers);
+        self.keep(input);
+        let closed = match polled {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(1..)) => return Poll::Ready(()),
+            Poll::Ready(Ok(0)) => Closed::Eof,
+            Poll::Ready(Err(_)) => Closed::Socket,
+        };
+        self.session.borrow_mut().mode.leave();
+        self.phase.set(Phase::Over(closed));
+        Poll::Ready(())
+    }
+
     /// Goes on with requests that had to wait.
     fn resume(self: &Rc<Self>, recipient: &Rc<dyn Recipient>) {
-        if self.is_full() {
+        if !self.session.borrow_mut().mode.go_on() || self.is_full() {
             return;
         }
         self.hold.set(None);
@@ -336,7 +376,7 @@ impl ClientConn {
     fn receive(self: &Rc<Self>, mut input: Input, mut buffer: BytesMut, recipient: &Rc<dyn Recipient>) {
         let config = self.pool.config();
         let mut session = self.session.borrow_mut();
-        let mut limits = session.limits(config);
+        let mut limits = session.limits(&config);
         if input.spans.capacity() == 0 {
             input.spans = self.pool.turn.buffers.take_spans();
         }
@@ -387,12 +427,12 @@ impl ClientConn {
             match verdict {
                 Verdict::Done => {
                     at += len;
-                    limits = session.limits(config);
+                    limits = session.limits(&config);
                     self.ages.asked.set(true);
                 }
                 Verdict::Slow(failures) => {
                     at += len;
-                    limits = session.limits(config);
+                    limits = session.limits(&config);
                     self.pool.stats.auth_failures.add(1);
                     if let Some(pause) = penalty(failures) {
                         self.pause_for(pause);
@@ -401,6 +441,11 @@ impl ClientConn {
                 }
                 Verdict::Fenced => {
                     self.hold.set(Some(Hold::Fence));
+                    break;
+                }
+                Verdict::Held => {
+                    at += len;
+                    self.hold.set(Some(Hold::Mode));
                     break;
                 }
                 Verdict::Close(closed) => {
@@ -508,7 +553,7 @@ impl ClientConn {
         let unsent = self.outbox.unsent();
         let due = Due { now: self.pool.turn.tick.get(), pending: self.outbox.pending(), unsent };
         if let Some(closed) =
-            self.ages.overstayed(self.phase.get(), due, self.pool.config(), &self.pool.stats)
+            self.ages.overstayed(self.phase.get(), due, &self.pool.config(), &self.pool.stats)
         {
             tracing::debug!(client = self.id, reason = ?closed, unsent, "a client has overstayed its time");
             self.phase.set(Phase::Over(closed));

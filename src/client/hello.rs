@@ -2,13 +2,13 @@
 
 use super::local;
 use super::session::Session;
+use crate::backend::Target;
 use crate::config;
-use crate::resp::{Args, ErrorReply, encode};
+use crate::resp::{Args, ErrorReply, Protocol, encode};
 
 /// HELLO [protover [AUTH user password] [SETNAME name]].
 ///
-/// Nothing is changed unless the whole request is right. RESP3 isn't spoken yet: `NOPROTO` is Redis's own word for
-/// it, upon which clients go on with RESP2.
+/// Nothing is changed unless the whole request is right. The answer is in the protocol that was asked for.
 pub(super) fn hello(
     session: &mut Session,
     args: Args<'_>,
@@ -16,14 +16,15 @@ pub(super) fn hello(
     id: u64,
     out: &mut Vec<u8>,
 ) -> Result<(), ErrorReply> {
-    if let Some(version) = args.get(1) {
-        match local::integer(version) {
-            None => return Err(ErrorReply::hello_not_a_version()),
-            Some(2) => {}
-            Some(_) => return Err(ErrorReply::no_proto()),
-        }
-    }
+    let protocol = match args.get(1).map(local::integer) {
+        None => session.target.protocol,
+        Some(Some(2)) => Protocol::Resp2,
+        Some(Some(3)) => Protocol::Resp3,
+        Some(Some(_)) => return Err(ErrorReply::no_proto()),
+        Some(None) => return Err(ErrorReply::hello_not_a_version()),
+    };
     let options = options(args)?;
+    let target = session.may_change_target(Target { protocol, ..session.target })?;
     if let Some((user, password)) = options.auth {
         session.auth_user(user, password, pool)?;
     }
@@ -33,6 +34,7 @@ pub(super) fn hello(
     if let Some(name) = options.name {
         local::set_name(session, name)?;
     }
+    session.target = target;
     let facts: [(&str, &str); 5] = [
         ("server", "redis"),
         ("version", local::REDIS_VERSION),
@@ -40,13 +42,13 @@ pub(super) fn hello(
         ("role", "master"),
         ("proxy", concat!("shardwise-", env!("CARGO_PKG_VERSION"))),
     ];
-    encode::array(out, facts.len() * 2 + 6);
+    protocol.map(out, facts.len() + 3);
     for (name, value) in facts {
         encode::bulk(out, name.as_bytes());
         encode::bulk(out, value.as_bytes());
     }
     encode::bulk(out, b"proto");
-    encode::integer(out, 2);
+    encode::integer(out, protocol.number());
     encode::bulk(out, b"id");
     encode::integer(out, id as i64);
     encode::bulk(out, b"modules");

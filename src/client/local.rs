@@ -1,9 +1,10 @@
 //! Answers that need no server.
 
 use super::session::Session;
+use crate::backend::Target;
 use crate::command::{ClientQuery, CommandInfo, CommandIx, CommandQuery, CommandTable};
 use crate::config::{self, Ping};
-use crate::resp::{Args, ErrorReply, encode};
+use crate::resp::{Args, ErrorReply, Protocol, encode};
 
 /// The version of Redis whose behaviour shardwise shows, for clients that look at it.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
@@ -33,19 +34,24 @@ pub(super) fn ping(args: Args<'_>, pool: &config::Pool, out: &mut Vec<u8>) -> An
     }
 }
 
-/// Only the pool's own database can be selected: its server connections are shared.
-pub(super) fn select(args: Args<'_>, pool: &config::Pool, out: &mut Vec<u8>) -> Answer {
-    match args.get(1).and_then(integer) {
-        None => Err(ErrorReply::not_an_integer()),
-        Some(db) if db == i64::from(pool.redis_db) => simple("OK", out),
-        Some(_) => Err(ErrorReply::db_out_of_range(pool.redis_db)),
-    }
+/// One of the first `databases`, or the pool's own. Keys that are watched belong to a database, and stay the client's only there.
+pub(super) fn select(
+    args: Args<'_>,
+    pool: &config::Pool,
+    session: &mut Session,
+    out: &mut Vec<u8>,
+) -> Answer {
+    let db = args.get(1).and_then(integer).ok_or_else(ErrorReply::not_an_integer)?;
+    let db = u32::try_from(db).ok().filter(|db| *db < pool.databases.get() || *db == pool.redis_db);
+    let db = db.ok_or_else(ErrorReply::db_out_of_range)?;
+    session.target = session.may_change_target(Target { db, ..session.target })?;
+    simple("OK", out)
 }
 
-pub(super) fn config_get(args: Args<'_>, out: &mut Vec<u8>) -> Answer {
+pub(super) fn config_get(args: Args<'_>, protocol: Protocol, out: &mut Vec<u8>) -> Answer {
     let asked = |name: &str| args.iter_from(2).any(|pattern| CommandTable::glob(pattern, name.as_bytes()));
     let found: Vec<_> = PARAMETERS.iter().filter(|(name, _)| asked(name)).collect();
-    encode::array(out, found.len() * 2);
+    protocol.map(out, found.len());
     for (name, value) in found {
         encode::bulk(out, name.as_bytes());
         encode::bulk(out, value.as_bytes());
@@ -64,7 +70,7 @@ pub(super) fn client(
         ClientQuery::Id => encode::integer(out, id as i64),
         ClientQuery::GetName => match &session.name {
             Some(name) => encode::bulk(out, name),
-            None => encode::null(out),
+            None => session.target.protocol.null(out),
         },
         ClientQuery::SetName => {
             set_name(session, args.get(2).unwrap_or_default())?;
@@ -103,23 +109,24 @@ pub(super) fn command(
     query: CommandQuery,
     args: Args<'_>,
     table: &CommandTable,
+    protocol: Protocol,
     out: &mut Vec<u8>,
 ) -> Answer {
     match query {
-        CommandQuery::All => all(table, out),
+        CommandQuery::All => all(table, protocol, out),
         CommandQuery::Count => encode::integer(out, table.commands().count() as i64),
-        CommandQuery::Info if args.len() == 2 => all(table, out),
+        CommandQuery::Info if args.len() == 2 => all(table, protocol, out),
         CommandQuery::Info => {
             encode::array(out, args.len() - 2);
             for name in args.iter_from(2) {
                 match table.command_named(name) {
-                    Some(ix) => info(table, ix, out),
-                    None => out.extend_from_slice(b"*-1\r\n"),
+                    Some(ix) => info(table, ix, protocol, out),
+                    None => protocol.null(out),
                 }
             }
         }
         // The rows hold facts, no prose: there are no docs to give.
-        CommandQuery::Docs => encode::array(out, 0),
+        CommandQuery::Docs => protocol.map(out, 0),
         CommandQuery::List => {
             let names = table.list(args)?;
             encode::array(out, names.len());
@@ -148,33 +155,33 @@ pub(super) fn integer(bytes: &[u8]) -> Option<i64> {
     (number.to_string() == text).then_some(number)
 }
 
-fn all(table: &CommandTable, out: &mut Vec<u8>) {
+fn all(table: &CommandTable, protocol: Protocol, out: &mut Vec<u8>) {
     encode::array(out, table.commands().count());
-    table.commands().for_each(|ix| info(table, ix, out));
+    table.commands().for_each(|ix| info(table, ix, protocol, out));
 }
 
 /// One entry of COMMAND: ten fields since Redis 7.0. Key specs are left out: the old form is what clients read.
-fn info(table: &CommandTable, ix: CommandIx, out: &mut Vec<u8>) {
+fn info(table: &CommandTable, ix: CommandIx, protocol: Protocol, out: &mut Vec<u8>) {
     let info: CommandInfo<'_> = table.info(ix);
     encode::array(out, 10);
     encode::bulk(out, info.row.name.as_bytes());
     encode::integer(out, i64::from(info.row.arity));
-    simples(out, info.row.flags.names());
+    simples(out, protocol, info.row.flags.names());
     for position in [info.range.first, info.range.last, info.range.step] {
         encode::integer(out, i64::from(position));
     }
-    simples(out, info.categories.names());
+    simples(out, protocol, info.categories.names());
     let tips: Vec<_> = info.tips().collect();
-    encode::array(out, tips.len());
+    protocol.set(out, tips.len());
     tips.iter().for_each(|tip| encode::bulk(out, tip.as_bytes()));
-    encode::array(out, 0);
+    protocol.set(out, 0);
     let subs: Vec<_> = table.subcommands(ix).collect();
-    encode::array(out, subs.len());
-    subs.into_iter().for_each(|sub| self::info(table, sub, out));
+    protocol.set(out, subs.len());
+    subs.into_iter().for_each(|sub| self::info(table, sub, protocol, out));
 }
 
-fn simples(out: &mut Vec<u8>, names: impl Iterator<Item = &'static str>) {
+fn simples(out: &mut Vec<u8>, protocol: Protocol, names: impl Iterator<Item = &'static str>) {
     let names: Vec<_> = names.collect();
-    encode::array(out, names.len());
+    protocol.set(out, names.len());
     names.iter().for_each(|name| encode::simple(out, name));
 }

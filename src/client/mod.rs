@@ -1,13 +1,18 @@
 //! Connections from clients.
 //!
-//! [`ClientConn`] moves bytes, [`Session`] decides what a request gets, `local` words the answers that need no server.
+//! [`ClientConn`] moves bytes, [`Session`] decides what a request gets, `local` words the answers that need no server. A client that
+//! is in the middle of something (a transaction, a blocking call) is in another `mode` than the normal one.
 
 mod ages;
 mod conn;
 mod hello;
+mod incoming;
 mod local;
+mod mode;
 mod pace;
 mod session;
+mod transaction;
+mod wait;
 
 pub use conn::{ClientConn, Closed, Phase};
 pub use session::Session;

@@ -3,17 +3,19 @@
 use std::rc::Rc;
 
 use super::conn::{ClientConn, Closed};
+use super::incoming::Incoming;
+use super::mode::Mode;
+use super::wait::Written;
 use super::{hello, local};
-use crate::backend::Fenced;
-use crate::command::{Call, CallError, Local};
+use crate::backend::{Fenced, Target};
+use crate::command::{Call, CallError, Flags, Local, TimeoutAt};
 use crate::config;
-use crate::dispatch::{Payload, Pool};
+use crate::dispatch::{Payload, Pool, Route};
 use crate::exchange::{Outbox, Recipient};
-use crate::resp::{Args, ErrorReply, Limits};
+use crate::resp::{Args, ErrorReply, Limits, Protocol};
 use crate::router::Plan;
 
 /// The state of one client beside its bytes.
-#[derive(Debug)]
 pub struct Session {
     /// Whether it has given the pool's password, or the pool has none.
     pub(super) authenticated: bool,
@@ -21,6 +23,12 @@ pub struct Session {
     pub(super) name: Option<Box<[u8]>>,
     /// Wrong passwords since the last right one.
     pub(super) failures: u32,
+    /// Its database (SELECT) and protocol (HELLO).
+    pub(super) target: Target,
+    /// Where it wrote: for WAIT.
+    pub(super) written: Written,
+    /// What it is in the middle of.
+    pub(super) mode: Mode,
 }
 
 /// What became of a request.
@@ -32,6 +40,8 @@ pub enum Verdict {
     Slow(u32),
     /// It must wait until earlier requests of this client have ended on an older connection; nothing was done.
     Fenced,
+    /// It is on its way, and what follows must wait until it is answered.
+    Held,
     /// It was the last one: what is due is delivered, then the connection ends.
     Close(Closed),
 }
@@ -42,7 +52,15 @@ const MAX_REQUEST: usize = 1 << 30;
 impl Session {
     /// A client that has just connected.
     pub fn new(pool: &config::Pool) -> Self {
-        Self { authenticated: pool.redis_auth.is_none(), name: None, failures: 0 }
+        let target = Target { db: pool.redis_db, protocol: Protocol::Resp2 };
+        Self {
+            authenticated: pool.redis_auth.is_none(),
+            name: None,
+            failures: 0,
+            target,
+            written: Written::default(),
+            mode: Mode::Normal,
+        }
     }
 
     /// Bounds of its requests.
@@ -72,25 +90,57 @@ impl Session {
                 tracing::warn!(client = client.id(), "a client speaks HTTP: some web page attacks; closed");
                 return Verdict::Close(Closed::Http);
             }
-            Err(_) if !self.authenticated => return refuse(ErrorReply::no_auth(), pool, recipient),
-            Err(error) => return refuse(error.reply(), pool, recipient),
+            Err(_) if !self.may_pass(pool) => return refuse(ErrorReply::no_auth(), pool, recipient),
+            Err(error) => return self.not_queued(&error, pool, recipient),
         };
         let plan = pool.plan(&call);
-        if !self.authenticated && !is_open_to_all(&plan) {
+        if !call.row.flags.contains(Flags::READONLY) {
+            self.note_write(&plan);
+        }
+        if !self.may_pass(pool) && !is_open_to_all(&plan) {
             return refuse(ErrorReply::no_auth(), pool, recipient);
         }
         if let Some(denied) = &pool.config().commands
             && denied.contains(call.ix)
         {
-            return refuse(ErrorReply::no_perm(call.row.name, &pool.config().name), pool, recipient);
+            return self.denied(&call, pool, recipient);
         }
+        if !matches!(self.mode, Mode::Normal) {
+            return self.handle_in_mode(plan, Incoming { call: &call, payload, client, recipient });
+        }
+        self.carry_out(plan, Incoming { call: &call, payload, client, recipient })
+    }
+
+    /// Refuses a command that the pool's `commands` deny; inside MULTI it spoils the transaction.
+    fn denied(&mut self, call: &Call<'_>, pool: &Pool, recipient: &Rc<dyn Recipient>) -> Verdict {
+        if let Mode::Multi(multi) = &mut self.mode {
+            multi.spoil(ErrorReply::exec_abort);
+        }
+        refuse(ErrorReply::no_perm(call.row.name, &pool.config().name), pool, recipient)
+    }
+
+    /// Does what the plan says for a client in the normal mode.
+    #[inline]
+    pub(super) fn carry_out(&mut self, plan: Plan, incoming: Incoming<'_>) -> Verdict {
+        let Incoming { call, payload, client, recipient } = incoming;
+        let pool = client.pool();
+        let args = call.args;
+        let route = Route { client: client.id(), target: self.target };
         let sent = match plan {
-            Plan::One(server) => pool.send_one(server, args, payload, recipient, client.id()),
-            Plan::Split { parts, fold } => pool.send_parts(&call, &parts, fold, recipient, client.id()),
+            Plan::One(server) => pool.send_one(server, args, payload, recipient, route),
+            Plan::Split { parts, fold } => pool.send_parts(call, &parts, fold, recipient, route),
             Plan::Refuse(refusal) => {
-                return refuse(refusal.reply(&call, &pool.config().name), pool, recipient);
+                return refuse(refusal.reply(call, &pool.config().name), pool, recipient);
             }
-            Plan::Local(local) => return self.answer(local, &call, client, recipient),
+            Plan::Local(local) => return self.answer(local, call, client, recipient),
+            Plan::Pin { server, pin } => {
+                return self.pin(server, pin, Incoming { call, payload, client, recipient });
+            }
+            Plan::Wait => {
+                let wait = call.wait(TimeoutAt::LastMillis);
+                return self.wait(wait, Incoming { call, payload, client, recipient });
+            }
+            Plan::Transaction(step) => return self.begin_or_refuse(step, pool, recipient),
         };
         match sent {
             Ok(()) => Verdict::Done,
@@ -98,8 +148,27 @@ impl Session {
         }
     }
 
+    /// Notes where something that may write goes. (A refused call may be noted, too: WAIT then asks a server more.)
+    #[inline]
+    fn note_write(&mut self, plan: &Plan) {
+        match plan {
+            Plan::One(server) | Plan::Pin { server, .. } => self.written.add(*server),
+            Plan::Split { parts, .. } => parts.iter().for_each(|part| self.written.add(part.server)),
+            _ => {}
+        }
+    }
+
+    /// Whether it has given the password, or there is none any more since a reload.
+    #[inline]
+    fn may_pass(&mut self, pool: &Pool) -> bool {
+        if !self.authenticated {
+            self.authenticated = pool.config().redis_auth.is_none();
+        }
+        self.authenticated
+    }
+
     /// Answers without any server.
-    fn answer(
+    pub(super) fn answer(
         &mut self,
         local: Local,
         call: &Call<'_>,
@@ -107,8 +176,12 @@ impl Session {
         recipient: &Rc<dyn Recipient>,
     ) -> Verdict {
         let pool = client.pool();
-        let config = pool.config();
+        let config = &*pool.config();
         let args = call.args;
+        if changes_target(local) && recipient.outbox().pending() > 0 {
+            return Verdict::Fenced;
+        }
+        let protocol = self.target.protocol;
         let failures = self.failures;
         let mut verdict = Verdict::Done;
         let mut reply = Vec::new();
@@ -125,10 +198,10 @@ impl Session {
             }
             Local::Ping => local::ping(args, config, &mut reply),
             Local::Echo => local::bulk(args.get(1).unwrap_or_default(), &mut reply),
-            Local::Select => local::select(args, config, &mut reply),
-            Local::ConfigGet => local::config_get(args, &mut reply),
+            Local::Select => local::select(args, config, self, &mut reply),
+            Local::ConfigGet => local::config_get(args, protocol, &mut reply),
             Local::Client(query) => local::client(query, args, self, client.id(), &mut reply),
-            Local::Command(query) => local::command(query, args, pool.table, &mut reply),
+            Local::Command(query) => local::command(query, args, pool.table, protocol, &mut reply),
             Local::Help => local::help(pool.table, call.ix, &mut reply),
         };
         if let Err(error) = result {
@@ -137,6 +210,14 @@ impl Session {
         }
         Outbox::answer(recipient, |out| out.extend_from_slice(&reply));
         verdict
+    }
+
+    /// Whether its calls may go on over connections for `target`, which is then returned: not while keys are watched on one of before.
+    pub(super) fn may_change_target(&self, target: Target) -> Result<Target, ErrorReply> {
+        if target != self.target && !matches!(self.mode, Mode::Normal) {
+            return Err(ErrorReply::not_while_watching());
+        }
+        Ok(target)
     }
 
     /// AUTH with one argument has twemproxy's texts, with two Redis's.
@@ -183,7 +264,12 @@ fn is_open_to_all(plan: &Plan) -> bool {
     matches!(plan, Plan::Local(Local::Auth | Local::Hello | Local::Quit | Local::Reset))
 }
 
-fn refuse(error: ErrorReply, pool: &Pool, recipient: &Rc<dyn Recipient>) -> Verdict {
+/// Whether the client's traffic may move to other server connections by it: all that it has sent must be answered before.
+fn changes_target(local: Local) -> bool {
+    matches!(local, Local::Select | Local::Hello | Local::Reset)
+}
+
+pub(super) fn refuse(error: ErrorReply, pool: &Pool, recipient: &Rc<dyn Recipient>) -> Verdict {
     pool.stats.forward_error.add(1);
     Outbox::answer(recipient, |out| error.encode(out));
     Verdict::Done

@@ -1,10 +1,12 @@
 //! One call of a command: its row, and what its arguments make of it.
 
+use std::time::Duration;
+
 use crate::resp::{Args, ErrorReply};
 
 use super::keys::{KeyError, Keys};
 use super::options;
-use super::row::{Handling, Row, Unless, Why};
+use super::row::{Handling, Pin, Row, TimeoutAt, Unless, Why};
 use super::table::CommandIx;
 
 /// A request whose command is known and whose number of arguments is right.
@@ -32,12 +34,12 @@ pub enum CallError<'a> {
 // === impl Call ===
 
 impl Call<'_> {
-    /// What to do with the call, its arguments considered: XREAD with BLOCK is refused, without it isn't.
+    /// What to do with the call, its arguments considered: XREAD with BLOCK is pinned, without it isn't.
     #[inline]
     pub fn handling(&self) -> Handling {
         match self.row.unless {
             Unless::Never => self.row.handling,
-            Unless::Block if options::has_block(self.args) => Handling::Unsupported(Why::Blocking),
+            Unless::Block if options::has_block(self.args) => Handling::Pinned(Pin::Block(TimeoutAt::Option)),
             Unless::Database if options::has_database(self.args) => Handling::Unsupported(Why::Databases),
             Unless::Block | Unless::Database => self.row.handling,
         }
@@ -50,6 +52,13 @@ impl Call<'_> {
     #[inline]
     pub fn keys(&self) -> Result<Keys, KeyError> {
         self.row.rule.find(self.row, self.args)
+    }
+
+    /// How long the call asks its server to wait; `None`: without end.
+    ///
+    /// Zero for what no server takes for a time: it answers that with an error at once.
+    pub fn wait(&self, at: TimeoutAt) -> Option<Duration> {
+        options::wait(self.args, at)
     }
 
     /// The refusal of a call whose handling is [`Handling::Unsupported`].

@@ -4,9 +4,12 @@
 //! STREAMS for the option. Words that no command of Redis 7.0 knows are skipped: whatever a later version means by them,
 //! its keys are still found behind the words known here.
 
+use std::time::Duration;
+
 use crate::resp::Args;
 
 use super::keys::{KeyError, Keys};
+use super::row::TimeoutAt;
 
 /// The key and the last STORE of `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] … [STORE key]`.
 /// Keys that BY and GET build from what the server holds can't be told by anybody else.
@@ -40,7 +43,28 @@ pub(super) fn stream_keys(args: Args<'_>) -> Result<Keys, KeyError> {
 
 /// Whether XREAD or XREADGROUP has the option BLOCK, and so may wait.
 pub(super) fn has_block(args: Args<'_>) -> bool {
-    stream_options(args).block
+    stream_options(args).block.is_some()
+}
+
+/// A century: as good as without end, and no clock overflows by it.
+const LONGEST_WAIT: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
+
+/// How long a blocking call asks to wait; `None`: without end.
+pub(super) fn wait(args: Args<'_>, at: TimeoutAt) -> Option<Duration> {
+    let (number, unit) = match at {
+        TimeoutAt::First => (args.get(1), 1.0),
+        TimeoutAt::Last => (args.get(args.len() - 1), 1.0),
+        TimeoutAt::LastMillis => (args.get(args.len() - 1), 0.001),
+        TimeoutAt::Option => (stream_options(args).block.and_then(|at| args.get(at)), 0.001),
+    };
+    let number = number.and_then(|text| std::str::from_utf8(text).ok()?.parse::<f64>().ok()).unwrap_or(-1.0);
+    match number {
+        0.0 => None,
+        number if number > 0.0 => Some(
+            Duration::try_from_secs_f64(number * unit).map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT)),
+        ),
+        _ => Some(Duration::ZERO),
+    }
 }
 
 /// Whether `COPY source destination [DB database] [REPLACE]` names a database.
@@ -111,18 +135,18 @@ fn keys_of_list(args: Args<'_>, key: &[u8], first: usize) -> Result<Keys, KeyErr
 struct StreamOptions {
     /// Index of the word STREAMS.
     streams: Option<usize>,
-    /// Whether BLOCK is among the options.
-    block: bool,
+    /// Index of the time behind the option BLOCK.
+    block: Option<usize>,
 }
 
 fn stream_options(args: Args<'_>) -> StreamOptions {
-    let mut block = false;
+    let mut block = None;
     let mut at = 1;
     while let Some(word) = args.get(at) {
         at += match () {
             () if is_word(word, "STREAMS") => return StreamOptions { streams: Some(at), block },
             () if is_word(word, "BLOCK") => {
-                block = true;
+                block = Some(at + 1);
                 2
             }
             () if is_word(word, "COUNT") => 2,

@@ -29,7 +29,7 @@ pub struct Row {
     pub(super) rule: KeyRule,
     /// What shardwise does with it, but for the calls that `unless` names ([`Call::handling`](super::Call::handling)).
     pub(super) handling: Handling,
-    /// Which of its calls are refused.
+    /// Which of its calls are handled otherwise.
     pub unless: Unless,
     /// ACL categories instead of the group's own.
     pub(super) categories: Option<Categories>,
@@ -42,12 +42,53 @@ pub enum Handling {
     Keyed,
     /// Cut into one part per server; the replies become one.
     Split(SplitKind),
+    /// Sent like [`Handling::Keyed`], on a connection that the client has for itself.
+    Pinned(Pin),
+    /// A step of a transaction, taken on the connection that its keys choose.
+    Transaction(Transaction),
+    /// WAIT, WAITAOF: asked of every server that the client wrote to. The last argument is how many milliseconds it may take.
+    Wait,
     /// Has no key: any server can answer. Always the first live one in sorted order.
     AnyServer,
     /// Answered by shardwise itself.
     Local(Local),
     /// Refused as an unknown command.
     Unsupported(Why),
+}
+
+/// Why a call needs a server connection that its client has for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// WATCH: the keys are watched for that connection.
+    Watch,
+    /// BLPOP, XREAD with BLOCK, …: replies of others would wait behind its own.
+    Block(TimeoutAt),
+}
+
+/// Where a call says how long it may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutAt {
+    /// Seconds, in the first argument.
+    First,
+    /// Seconds, in the last argument.
+    Last,
+    /// Milliseconds, in the last argument.
+    LastMillis,
+    /// Milliseconds, behind the option BLOCK.
+    Option,
+}
+
+/// The steps of a transaction, without WATCH, which has keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transaction {
+    /// MULTI.
+    Multi,
+    /// EXEC.
+    Exec,
+    /// DISCARD.
+    Discard,
+    /// UNWATCH.
+    Unwatch,
 }
 
 /// How a command is cut, and how the parts' replies become one.
@@ -121,12 +162,8 @@ pub enum CommandQuery {
 /// Why a command isn't supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// MULTI, WATCH, …
-    Transactions,
     /// SUBSCRIBE, PUBLISH, …
     PubSub,
-    /// BLPOP, XREAD with BLOCK, …
-    Blocking,
     /// SCAN, KEYS, FLUSHALL, …: concerns the keys of every server.
     AllServers,
     /// MOVE, SWAPDB: concerns another database than the pool's.
@@ -147,14 +184,14 @@ pub enum Why {
     Internal,
 }
 
-/// Calls of a supported command that aren't supported: their arguments tell.
+/// Calls that are handled otherwise than others of their command: their arguments tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unless {
-    /// All are.
+    /// None is.
     Never,
-    /// XREAD and XREADGROUP with BLOCK: [`Why::Blocking`].
+    /// XREAD and XREADGROUP with BLOCK: [`Pin::Block`].
     Block,
-    /// COPY with DB: [`Why::Databases`].
+    /// COPY with DB is refused: [`Why::Databases`].
     Database,
 }
 
@@ -305,7 +342,8 @@ impl Row {
     /// Whether it may change a key: refused in a pool with `read_only: true`. So may scripts, which Redis doesn't call
     /// writes because it looks at each command that they run.
     pub const fn is_write(&self) -> bool {
-        let is_sent = matches!(self.handling, Handling::Keyed | Handling::Split(_));
+        let is_sent =
+            matches!(self.handling, Handling::Keyed | Handling::Split(_) | Handling::Pinned(Pin::Block(_)));
         self.flags.contains(Flags::WRITE) || is_sent && !self.flags.contains(Flags::READONLY)
     }
 
@@ -328,9 +366,7 @@ impl Why {
     /// What isn't supported, to follow "shardwise does not support".
     pub const fn phrase(self) -> &'static str {
         match self {
-            Why::Transactions => "transactions",
             Why::PubSub => "publish/subscribe",
-            Why::Blocking => "blocking commands",
             Why::AllServers => "commands that concern the keys of all servers",
             Why::Databases => "databases other than the pool's",
             Why::ScriptAdmin => "the administration of scripts and functions",

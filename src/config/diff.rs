@@ -73,7 +73,12 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
 impl Change {
     /// Whether a reload can't bring it about.
     pub fn needs_restart(&self) -> bool {
-        matches!(self, Self::Process("threads" | "log_format"))
+        match self {
+            Self::Process(key) => matches!(*key, "threads" | "log_format"),
+            // The sockets of one address must all have the option from the start.
+            Self::Setting { key, .. } => *key == "reuseport",
+            _ => false,
+        }
     }
 
     /// Whether keys of a pool that stays may be looked for on another server than before.
@@ -126,7 +131,7 @@ fn process(old: &Config, new: &Config) -> Vec<Change> {
     use super::Process;
 
     let (old, new) = (&old.process, &new.process);
-    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format], left out: []);
+    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format, reload_on_hup, reload_on_change], left out: []);
     names.into_iter().map(Change::Process).collect()
 }
 
@@ -136,9 +141,9 @@ fn settings(old: &Pool, new: &Pool) -> Vec<Change> {
     let mut names = changed!(
         Pool, old, new,
         [
-            listen, distribution, timeout, backlog, client_connections, tcpkeepalive, reuseport, redis_auth, redis_db,
+            listen, distribution, timeout, backlog, client_connections, tcpkeepalive, reuseport, redis_auth, redis_db, databases,
             preconnect, auto_eject_hosts, server_connections, server_retry_timeout, server_failure_limit, ping,
-            readmit, read_only, commands, connect_timeout, max_pending, out_soft, out_hard, out_stall, server_queue,
+            readmit, read_only, commands, connect_timeout, max_leases, max_pending, out_soft, out_hard, out_stall, server_queue,
             client_rate, clients_per_address, idle_timeout, first_request_timeout, max_bulk, max_args, max_inline,
         ],
         left out: [name, servers, hash]

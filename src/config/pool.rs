@@ -37,6 +37,8 @@ pub struct Pool {
     pub redis_auth: Option<Secret>,
     /// `redis_db`: SELECTed on every server connection when not 0.
     pub redis_db: u32,
+    /// `databases`: clients may SELECT 0 to one less. Default 16.
+    pub databases: NonZeroU32,
     /// `preconnect`: connect to all servers at start.
     pub preconnect: bool,
     /// `auto_eject_hosts`.
@@ -81,6 +83,28 @@ pub struct Pool {
     pub max_inline: usize,
     /// `connect_timeout` for server connections. Default 1 s.
     pub connect_timeout: Duration,
+    /// `max_leases`: connections to each server that clients may have for themselves at once, over all workers. Default 1,000.
+    pub max_leases: NonZeroU32,
+}
+
+impl Pool {
+    /// Whether `server` of this pool keeps its connections as `other` of `next`, the same pool in another
+    /// configuration: address, credentials, database and everything else that was decided when they were opened are equal.
+    pub fn connects_alike(&self, server: &Server, next: &Self, other: &Server) -> bool {
+        let decided = |pool: &Self| {
+            (
+                pool.redis_db,
+                pool.timeout,
+                pool.connect_timeout,
+                pool.server_connections,
+                pool.server_failure_limit,
+            )
+        };
+        server.name == other.name
+            && server.endpoint == other.endpoint
+            && self.redis_auth == next.redis_auth
+            && decided(self) == decided(next)
+    }
 }
 
 /// How servers share the keys.

@@ -40,6 +40,7 @@ impl Draft {
             reuseport: false,
             redis_auth: None,
             redis_db: 0,
+            databases: NonZeroU32::MIN,
             preconnect: false,
             auto_eject_hosts: false,
             server_connections: NonZeroU32::MIN,
@@ -62,6 +63,7 @@ impl Draft {
             max_args: 0,
             max_inline: 0,
             connect_timeout: Duration::ZERO,
+            max_leases: NonZeroU32::MIN,
         };
         Self { pool, listen: None, servers: None, redis: false, redis_auth: None, redis_auth_file: None }
     }
@@ -184,7 +186,7 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         origin: Origin::Twemproxy,
         absent: Absent::Value("0"),
         field: Field::Number(0..=INT_MAX, |draft, n| draft.pool.redis_db = n),
-        meaning: "The database that is selected on every server connection.",
+        meaning: "The database of clients that have not selected another.",
     },
     Key {
         name: "preconnect",
@@ -300,6 +302,26 @@ pub(super) static KEYS: &[Key<Draft>] = &[
             draft.pool.connect_timeout = v;
         }),
         meaning: "How long connecting to a server may take.",
+    },
+    Key {
+        name: "databases",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("16"),
+        field: Field::Number(1..=1024, |draft, n| {
+            draft.pool.databases = NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        }),
+        meaning: "How many databases clients may SELECT, from 0 on; `redis_db` is always one of them. Connections for another than \
+                  `redis_db` are opened when a client first uses it.",
+    },
+    Key {
+        name: "max_leases",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("1000"),
+        field: Field::Number(1..=1_000_000, |draft, n| {
+            draft.pool.max_leases = NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
+        }),
+        meaning: "Connections to each server that clients may have for themselves at once, over all workers: a \
+                  transaction or a blocking command takes one for as long as it lasts. One more gets an error.",
     },
     Key {
         name: "max_pending",

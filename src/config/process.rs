@@ -24,6 +24,10 @@ pub struct Process {
     pub drain_timeout: Duration,
     /// Text or JSON lines. Default text.
     pub log_format: LogFormat,
+    /// SIGHUP reloads the configuration, too. Default false.
+    pub reload_on_hup: bool,
+    /// The configuration is reloaded when its file has changed. Default false.
+    pub reload_on_change: bool,
 }
 
 /// How many worker threads to run.
@@ -92,6 +96,22 @@ pub(super) static KEYS: &[Key<Process>] = &[
         ),
         meaning: "Log lines for people, or one JSON object a line. Needs a restart.",
     },
+    Key {
+        name: "reload_on_hup",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("false"),
+        field: Field::Flag(|process, v| process.reload_on_hup = v),
+        meaning: "SIGHUP reloads the configuration and reopens the log. Without it SIGHUP only reopens the log, as \
+                  logrotate expects; SIGUSR1 always reloads.",
+    },
+    Key {
+        name: "reload_on_change",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("false"),
+        field: Field::Flag(|process, v| process.reload_on_change = v),
+        meaning: "The configuration is reloaded when its file has changed, two seconds after the last change. A file \
+                  that is wrong changes nothing, and is not tried again until it has changed.",
+    },
 ];
 
 impl Default for Process {
@@ -102,6 +122,8 @@ impl Default for Process {
             max_clients: Limit::off(),
             drain_timeout: Duration::ZERO,
             log_format: LogFormat::Text,
+            reload_on_hup: false,
+            reload_on_change: false,
         };
         Key::set_absent(KEYS, &mut process);
         process

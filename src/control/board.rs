@@ -5,16 +5,16 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use super::answers::Answers;
 use super::health::{Due, Now, PoolHealth, Reading, Rules, Verdict};
 use super::probe::{self, ProbeError};
+use super::publisher::Publisher;
 use super::report::HealthStats;
-use crate::config::{Config, Pool};
-use crate::topology::{Generation, PoolIx, ServerIx};
+use crate::config::{Config, Kept, Pool};
+use crate::topology::{PoolIx, ServerIx};
 use crate::worker::WorkerStats;
 
 /// The health of all pools with `auto_eject_hosts`.
@@ -22,13 +22,15 @@ use crate::worker::WorkerStats;
 pub struct Board {
     config: Arc<Config>,
     workers: Vec<Arc<WorkerStats>>,
-    generations: watch::Sender<Arc<Generation>>,
+    publisher: Publisher,
     stats: Arc<HealthStats>,
     /// By `PoolIx`.
     pools: Vec<Option<PoolHealth>>,
     /// By `PoolIx`, `ServerIx` and worker; of pools that have a health.
     answers: Vec<Vec<Vec<Answers>>>,
     probes: JoinSet<Probed>,
+    /// Counts reloads: the answer to a probe from before one is of no use.
+    reloads: u64,
     /// The last reason of each server that is out, so that it is logged only when it changes.
     reasons: HashMap<(PoolIx, ServerIx), ProbeError>,
 }
@@ -36,31 +38,63 @@ pub struct Board {
 /// An answer to [`Board::probe`].
 #[derive(Debug)]
 pub struct Probed {
+    reloads: u64,
     pool: PoolIx,
     server: ServerIx,
     result: Result<(), ProbeError>,
 }
 
 impl Board {
-    /// All servers live, as in the generation that `generations` holds.
-    pub fn new(
-        workers: Vec<Arc<WorkerStats>>,
-        generations: watch::Sender<Arc<Generation>>,
-        stats: Arc<HealthStats>,
-    ) -> Self {
-        let config = generations.borrow().config.clone();
+    /// All servers live, as in the generation that is published.
+    pub fn new(publisher: Publisher, stats: Arc<HealthStats>) -> Self {
+        let published = publisher.now();
+        let (config, workers) = (published.generation.config.clone(), published.stats.clone());
         let health = |pool| Rules::of(pool).map(|rules| PoolHealth::new(rules, pool.servers.len()));
         let pools = config.pools.iter().map(health).collect();
         let none = Answers::none(now().micros);
         let unseen = |pool: &Pool| vec![vec![none; workers.len()]; pool.servers.len()];
         let answers = config.pools.iter().map(unseen).collect();
         let (probes, reasons) = (JoinSet::new(), HashMap::new());
-        Self { config, workers, generations, stats, pools, answers, probes, reasons }
+        Self { config, workers, publisher, stats, pools, answers, probes, reloads: 0, reasons }
+    }
+
+    /// Publishes the next configuration: servers that stay where they are stay out if they are.
+    ///
+    /// Cells of failures begin at 0 for servers that are configured otherwise.
+    pub fn adopt(&mut self, config: Arc<Config>, stats: Arc<HealthStats>) {
+        let now = now();
+        let kept = Kept::between(&self.config, &config);
+        let mut former: Vec<_> = std::mem::take(&mut self.pools);
+        let pools = kept.pools.iter().zip(&config.pools).map(|(kept, pool)| {
+            let rules = Rules::of(pool)?;
+            let before = kept.was.and_then(|was| former[was].take());
+            let old = kept.was.map_or(&[][..], |was| &self.config.pools[was].servers);
+            let same = kept.servers.iter().zip(&pool.servers);
+            let same = same.map(|(was, server)| was.filter(|was| old[*was].endpoint == server.endpoint));
+            Some(PoolHealth::carried(rules, before, &same.collect::<Vec<_>>(), now.instant))
+        });
+        self.pools = pools.collect();
+        let live = self.pools.iter().zip(&config.pools).map(|(health, pool)| match health {
+            Some(health) => health.live(),
+            None => vec![true; pool.servers.len()],
+        });
+        let published = self.publisher.publish(Arc::clone(&config), &live.collect::<Vec<_>>());
+        let unseen = || vec![Answers::none(now.micros); published.stats.len()];
+        self.answers = kept.carry(&self.answers, |pool, before| {
+            let before = before.map_or(&[][..], Vec::as_slice);
+            pool.carry(before, |answers| answers.cloned().unwrap_or_else(unseen))
+        });
+        self.workers.clone_from(&published.stats);
+        (self.config, self.stats) = (config, stats);
+        self.reloads += 1;
+        self.reasons.clear();
     }
 
     /// Looks at one server, because a worker said so.
     pub fn look(&mut self, pool: PoolIx, server: ServerIx) {
-        if self.pools[usize::from(pool.0)].is_none() {
+        // A worker may speak of the generation before.
+        let known = self.config.pools.get(pool.index()).is_some_and(|one| server.index() < one.servers.len());
+        if !known || self.pools[pool.index()].is_none() {
             return;
         }
         let now = now();
@@ -143,14 +177,18 @@ impl Board {
         let settings = &self.config.pools[usize::from(pool.0)];
         let endpoint = settings.servers[usize::from(server.0)].endpoint.clone();
         let (auth, connect_limit) = (settings.redis_auth.clone(), settings.connect_timeout);
+        let reloads = self.reloads;
         self.probes.spawn_local(async move {
             let result = probe::ping(&endpoint, auth.as_ref(), connect_limit).await;
-            Probed { pool, server, result }
+            Probed { reloads, pool, server, result }
         });
     }
 
     fn probed(&mut self, probed: Probed) {
-        let Probed { pool, server, result } = probed;
+        let Probed { reloads, pool, server, result } = probed;
+        if reloads != self.reloads {
+            return;
+        }
         let Err(reason) = result else {
             self.readmit(pool, server);
             return;
@@ -180,8 +218,7 @@ impl Board {
 
     fn publish(&self, pool: PoolIx) {
         let Some(health) = &self.pools[usize::from(pool.0)] else { return };
-        let next = self.generations.borrow().with_live(pool, &health.live());
-        self.generations.send_replace(Arc::new(next));
+        self.publisher.publish_live(pool, &health.live());
     }
 
     fn judged_servers(&self) -> Vec<(PoolIx, ServerIx)> {
@@ -239,11 +276,15 @@ mod tests {
     struct Fixture {
         board: Board,
         worker: Arc<WorkerStats>,
-        generations: watch::Receiver<Arc<Generation>>,
+        publisher: Publisher,
     }
 
     /// A pool of two servers, the first of which listens (or will) on `port`.
     fn fixture(port: u16) -> Fixture {
+        with_workers(port, 1)
+    }
+
+    fn with_workers(port: u16, workers: usize) -> Fixture {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = format!(
             "alpha:\n  listen: 127.0.0.1:22121\n  redis: true\n  auto_eject_hosts: true\n  \
@@ -251,11 +292,11 @@ mod tests {
         );
         std::fs::write(file.path(), text).unwrap();
         let config = Arc::new(Config::load(file.path()).unwrap());
-        let worker = Arc::new(WorkerStats::new([2]));
         let stats = Arc::new(HealthStats::new(&config));
-        let (sender, generations) = watch::channel(Arc::new(Generation::first(config)));
-        let board = Board::new(vec![worker.clone()], sender, stats);
-        Fixture { board, worker, generations }
+        let (publisher, _) = Publisher::first(config, workers);
+        let worker = publisher.now().stats[0].clone();
+        let board = Board::new(publisher.clone(), stats);
+        Fixture { board, worker, publisher }
     }
 
     fn fail(worker: &WorkerStats, server: usize) {
@@ -274,7 +315,7 @@ mod tests {
     #[test]
     fn an_ejection_is_counted_and_published_and_undone_by_a_good_probe() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let Fixture { mut board, worker, generations } = fixture(listener.local_addr().unwrap().port());
+        let Fixture { mut board, worker, publisher } = fixture(listener.local_addr().unwrap().port());
         let server = std::thread::spawn(move || {
             let answers: [&[u8]; 2] = [b"-LOADING wait\r\n", b"+PONG\r\n"];
             for answer in answers {
@@ -285,14 +326,14 @@ mod tests {
         });
         fail(&worker, 0);
         board.look(PoolIx(0), ServerIx(0));
-        assert_eq!(generations.borrow().number, 2);
+        assert_eq!(publisher.generation().number, 2);
         assert_eq!(board.pools[0].as_ref().unwrap().live(), [false, true]);
         assert_eq!(board.stats.pools[0].pool.server_ejects.value(), 1);
         let ejected_at = board.stats.pools[0].servers[0].server_ejected_at.value();
         assert!(ejected_at > 0);
 
         run(async {
-            while generations.borrow().number == 2 {
+            while publisher.generation().number == 2 {
                 board.work().await;
             }
         });
@@ -300,14 +341,14 @@ mod tests {
         assert_eq!(board.pools[0].as_ref().unwrap().live(), [true, true]);
         assert_eq!(board.stats.pools[0].servers[0].server_ejected_at.value(), ejected_at, "not cleared");
         board.look_around();
-        assert_eq!(generations.borrow().number, 3, "old failures are forgiven");
+        assert_eq!(publisher.generation().number, 3, "old failures are forgiven");
     }
 
     /// One worker can't reach a server that another one talks to: nobody's keys move.
     #[test]
     fn a_server_that_answers_another_worker_is_not_ejected() {
-        let (Fixture { board, worker: busy, generations }, other) = (fixture(1), fixture(1).worker);
-        let mut board = Board::new(vec![busy.clone(), other.clone()], board.generations, board.stats);
+        let Fixture { mut board, worker: busy, publisher } = with_workers(1, 2);
+        let other = publisher.now().stats[1].clone();
         let answer = || busy.pools[0].servers[0].responses.add(1);
         answer();
         board.look_around();
@@ -315,24 +356,24 @@ mod tests {
         let began = now().micros - 1;
         other.pools[0].servers[0].failing_since.set(began);
         board.look(PoolIx(0), ServerIx(0)); // that answer may have come before: not clear yet
-        assert_eq!(generations.borrow().number, 1);
+        assert_eq!(publisher.generation().number, 1);
         for _ in 0..2 {
             answer();
             board.look_around();
         }
         assert!(board.readings(PoolIx(0), ServerIx(0), now())[0].last_success > began);
-        assert_eq!(generations.borrow().number, 1);
+        assert_eq!(publisher.generation().number, 1);
     }
 
     #[test]
     fn the_last_server_keeps_its_keys() {
-        let Fixture { mut board, worker, generations } = fixture(1);
+        let Fixture { mut board, worker, publisher } = fixture(1);
         fail(&worker, 0);
         fail(&worker, 1);
         board.look_around();
         board.look_around();
         assert_eq!(board.pools[0].as_ref().unwrap().live(), [false, true]);
         assert_eq!(board.stats.pools[0].pool.server_ejects.value(), 1);
-        assert_eq!(generations.borrow().number, 2);
+        assert_eq!(publisher.generation().number, 2);
     }
 }

@@ -15,8 +15,8 @@ use tokio::task::JoinHandle;
 use tracing::warn;
 
 use crate::net::{AcceptTrouble, AfterFailure, Listener, Peer};
-use crate::topology::PoolIx;
-use crate::worker::{Order, Worker, WorkerStats};
+use crate::topology::PoolId;
+use crate::worker::{DoorId, Order, Worker, WorkerBlock};
 
 /// The last sweep of a listener that is about to be closed takes at most so many connections.
 const LAST_SWEEP: usize = 65_536;
@@ -30,7 +30,9 @@ pub struct Dealer {
 
 #[derive(Debug)]
 struct Door {
-    pool: PoolIx,
+    id: DoorId,
+    /// Whose clients come here.
+    pool: Rc<Cell<PoolId>>,
     /// Asks the task to give its listener back.
     stop: oneshot::Sender<()>,
     task: JoinHandle<Watched>,
@@ -55,24 +57,31 @@ struct Table {
 #[derive(Debug)]
 struct Seat {
     orders: UnboundedSender<Order>,
-    stats: Arc<WorkerStats>,
-    /// By pool: clients dealt since the start.
-    dealt: Vec<u64>,
+    own: Arc<WorkerBlock>,
+    /// Clients dealt to it, and those that came to it by themselves; see [`Seat::clients`].
+    dealt: u64,
     /// The same at the last reconciliation.
-    dealt_before: Vec<u64>,
+    dealt_before: u64,
 }
 
 impl Dealer {
-    /// Starts accepting from each of `listeners`. Inside a `LocalRuntime` only.
-    pub fn start(workers: &[Worker], listeners: Vec<(PoolIx, Listener)>) -> io::Result<Self> {
-        let table = Rc::new(Table::new(workers));
-        let mut doors = Vec::with_capacity(listeners.len());
-        for (pool, listener) in listeners {
-            let (stop, stopped) = oneshot::channel();
-            let accepting = accept(table.clone(), pool, Watched::new(listener)?, stopped);
-            doors.push(Door { pool, stop, task: tokio::task::spawn_local(accepting) });
-        }
-        Ok(Self { table, doors })
+    /// Deals to these workers; nothing is accepted yet.
+    pub fn new(workers: &[Worker]) -> Self {
+        Self { table: Rc::new(Table::new(workers)), doors: Vec::new() }
+    }
+
+    /// Starts accepting. Inside a `LocalRuntime` only.
+    pub fn open(&mut self, id: DoorId, pool: PoolId, listener: Listener) -> io::Result<()> {
+        let (stop, stopped) = oneshot::channel();
+        let pool = Rc::new(Cell::new(pool));
+        let accepting = accept(self.table.clone(), pool.clone(), Watched::new(listener)?, stopped);
+        self.doors.push(Door { id, pool, stop, task: tokio::task::spawn_local(accepting) });
+        Ok(())
+    }
+
+    /// Clients that come there belong to another pool from now on.
+    pub fn assign(&self, id: DoorId, pool: PoolId) {
+        self.doors.iter().filter(|door| door.id == id).for_each(|door| door.pool.set(pool));
     }
 
     /// Once a second: forgets clients that a worker never counted.
@@ -82,17 +91,17 @@ impl Dealer {
         }
     }
 
-    /// Stops accepting. What the kernel has queued already is dealt first: it would be reset otherwise.
-    pub async fn stop(self) {
-        for Door { pool, stop, task } in self.doors {
-            let _ = stop.send(()); // a task that is gone has nothing to give back
-            let Ok(Ok(listener)) = task.await.map(Watched::into_std) else { continue };
-            for _ in 0..LAST_SWEEP {
-                match listener.accept() {
-                    Ok(peer) => self.table.deal(pool, peer),
-                    Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                    Err(_) => break,
-                }
+    /// Stops accepting there. What the kernel has queued already is dealt first: it would be reset otherwise.
+    pub async fn close(&mut self, id: DoorId) {
+        let Some(found) = self.doors.iter().position(|door| door.id == id) else { return };
+        let Door { pool, stop, task, .. } = self.doors.swap_remove(found);
+        let _ = stop.send(()); // a task that is gone has nothing to give back
+        let Ok(Ok(listener)) = task.await.map(Watched::into_std) else { return };
+        for _ in 0..LAST_SWEEP {
+            match listener.accept() {
+                Ok(peer) => self.table.deal(pool.get(), peer),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => break,
             }
         }
     }
@@ -101,7 +110,7 @@ impl Dealer {
 /// Accepts and deals until `stopped`. tokio tries again until EAGAIN before it asks epoll, and takes turns.
 async fn accept(
     table: Rc<Table>,
-    pool: PoolIx,
+    pool: Rc<Cell<PoolId>>,
     listener: Watched,
     mut stopped: oneshot::Receiver<()>,
 ) -> Watched {
@@ -112,7 +121,7 @@ async fn accept(
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok(peer) => table.deal(pool, peer),
+            Ok(peer) => table.deal(pool.get(), peer),
             Err(error) => match table.failed(&error) {
                 AfterFailure::Next => {}
                 AfterFailure::Pause { .. } => tokio::time::sleep(AcceptTrouble::PAUSE).await,
@@ -151,13 +160,8 @@ impl Watched {
 impl Table {
     fn new(workers: &[Worker]) -> Self {
         let seats = workers.iter().map(|worker| {
-            let pools = worker.stats.pools.len();
-            Seat {
-                orders: worker.orders.clone(),
-                stats: worker.stats.clone(),
-                dealt: vec![0; pools],
-                dealt_before: vec![0; pools],
-            }
+            let (orders, own) = (worker.orders.clone(), worker.own.clone());
+            Seat { orders, own, dealt: 0, dealt_before: 0 }
         });
         Self {
             seats: RefCell::new(seats.collect()),
@@ -167,13 +171,13 @@ impl Table {
     }
 
     /// Gives a client to the worker with the fewest; one that has ended is passed over for good.
-    fn deal(&self, pool: PoolIx, peer: Peer) {
+    fn deal(&self, pool: PoolId, peer: Peer) {
         let mut seats = self.seats.borrow_mut();
         let mut order = Order::Adopt(pool, peer);
         while let Some((index, seat)) = seats.iter_mut().enumerate().min_by_key(|(_, seat)| seat.clients()) {
             match seat.orders.send(order) {
                 Ok(()) => {
-                    seat.dealt[usize::from(pool.0)] += 1;
+                    seat.dealt += 1;
                     return;
                 }
                 Err(refused) => order = refused.0,
@@ -200,23 +204,15 @@ impl Table {
 impl Seat {
     /// Clients that the worker has, and those that are on their way to it.
     fn clients(&self) -> u64 {
-        let by_pool = self.stats.pools.iter().zip(&self.dealt);
-        by_pool
-            .map(|(cells, dealt)| {
-                let counted = cells.pool.client_total.value();
-                cells.pool.client_connections.value() + dealt.saturating_sub(counted)
-            })
-            .sum()
+        self.own.clients.value() + self.dealt.saturating_sub(self.own.clients_total.value())
     }
 
     /// Those that were not counted although nothing was dealt since the last time never will be.
     fn reconcile(&mut self) {
-        for (pool, dealt) in self.dealt.iter_mut().enumerate() {
-            if *dealt == self.dealt_before[pool] {
-                *dealt = self.stats.pools[pool].pool.client_total.value();
-            }
-            self.dealt_before[pool] = *dealt;
+        if self.dealt == self.dealt_before {
+            self.dealt = self.own.clients_total.value();
         }
+        self.dealt_before = self.dealt;
     }
 }
 
@@ -226,13 +222,12 @@ mod tests {
 
     use super::*;
 
-    const POOL: PoolIx = PoolIx(0);
+    const POOL: PoolId = PoolId(0);
 
     fn worker(index: usize) -> (Worker, UnboundedReceiver<Order>) {
         let (orders, received) = unbounded_channel();
-        let stats = WorkerStats::new([0]);
         let thread = std::thread::spawn(|| {});
-        (Worker { index, orders, stats: Arc::new(stats), thread }, received)
+        (Worker { index, orders, own: Arc::default(), thread }, received)
     }
 
     fn peer() -> Peer {
@@ -256,8 +251,8 @@ mod tests {
     #[test]
     fn the_worker_with_fewer_clients_gets_the_next() {
         let ((one, mut first), (two, mut second)) = (worker(0), worker(1));
-        let cells = one.stats.clone();
-        cells.pools[0].pool.client_connections.set(4);
+        let cells = one.own.clone();
+        cells.clients.set(4);
         let table = Table::new(&[one, two]);
         for _ in 0..6 {
             table.deal(POOL, peer());
@@ -268,15 +263,15 @@ mod tests {
     #[test]
     fn clients_that_were_counted_are_not_counted_twice() {
         let ((one, mut first), (two, mut second)) = (worker(0), worker(1));
-        let (cells, others) = (one.stats.clone(), two.stats.clone());
+        let (cells, others) = (one.own.clone(), two.own.clone());
         let table = Table::new(&[one, two]);
         table.deal(POOL, peer());
         table.deal(POOL, peer());
         for cells in [&cells, &others] {
-            cells.pools[0].pool.client_total.add(1);
-            cells.pools[0].pool.client_connections.add(1);
+            cells.clients_total.add(1);
+            cells.clients.add(1);
         }
-        cells.pools[0].pool.client_connections.sub(1); // the first one's client has left
+        cells.clients.sub(1); // the first one's client has left
         table.deal(POOL, peer());
         assert_eq!((received(&mut first), received(&mut second)), (2, 1));
     }
@@ -288,7 +283,7 @@ mod tests {
         table.deal(POOL, peer()); // the first one drops it without counting
         for seat in table.seats.borrow_mut().iter_mut() {
             seat.reconcile(); // it may still be on its way
-            assert_eq!(seat.clients(), seat.dealt[0]);
+            assert_eq!(seat.clients(), seat.dealt);
             seat.reconcile();
             assert_eq!(seat.clients(), 0);
         }
@@ -306,9 +301,10 @@ mod tests {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_all().build_local(Default::default()).unwrap();
         runtime.block_on(async {
-            let dealer = Dealer::start(&[one, two], vec![(POOL, Listener::Tcp(listener))]).unwrap();
+            let mut dealer = Dealer::new(&[one, two]);
+            dealer.open(DoorId(7), POOL, Listener::Tcp(listener)).unwrap();
             let _client = std::net::TcpStream::connect(address).unwrap();
-            dealer.stop().await; // the task has not run yet
+            dealer.close(DoorId(7)).await; // the task has not run yet
             assert_eq!(received(&mut orders), 1);
             std::net::TcpStream::connect(address).unwrap_err();
         });

@@ -1,4 +1,4 @@
-//! Opens every listening socket before anything else starts, so that one that fails stops the start.
+//! Opens listening sockets before anything else happens, so that one that fails stops the start, or the reload.
 
 use std::fmt;
 
@@ -6,7 +6,6 @@ use tracing::info;
 
 use crate::config::{Config, Pool};
 use crate::net::{self, BindError, ListenOptions, Listener, SocketFile};
-use crate::topology::PoolIx;
 use crate::units::Listen;
 
 /// Connections to the stats port that the kernel keeps waiting.
@@ -16,20 +15,20 @@ const STATS_BACKLOG: u32 = 128;
 #[derive(Debug)]
 pub struct Doors {
     /// One a pool, in the order of the configuration.
-    pub pools: Vec<(PoolIx, PoolDoor)>,
+    pub pools: Vec<PoolDoor>,
     /// The stats port's.
     pub stats: Listener,
-    /// Files of unix sockets; dropping them removes them.
-    pub files: Vec<SocketFile>,
 }
 
-/// How a pool's clients come to the workers.
+/// Where a pool listens.
 #[derive(Debug)]
-pub enum PoolDoor {
-    /// A socket for each worker to accept from, by worker.
-    Direct(Vec<Listener>),
-    /// One socket; control accepts and deals the clients out.
-    Dealt(Listener),
+pub struct PoolDoor {
+    /// As the configuration says it.
+    pub at: Listen,
+    /// One for each worker with `reuseport`, else one.
+    pub listeners: Vec<Listener>,
+    /// A unix socket's file; dropping it removes it.
+    pub file: Option<SocketFile>,
 }
 
 /// A socket could not be opened: says for what, where and why.
@@ -42,35 +41,32 @@ pub struct OpenError {
 impl Doors {
     /// Binds all. `stats` is the stats port's address.
     pub fn open(config: &Config, workers: usize, stats: &Listen) -> Result<Self, OpenError> {
-        let mut files = Vec::new();
-        let mut pools = Vec::with_capacity(config.pools.len());
-        for (index, pool) in config.pools.iter().enumerate() {
-            let ix = PoolIx(u16::try_from(index).expect("pools are counted in 16 bits"));
-            let door = open_pool(pool, workers, &mut files)
-                .map_err(|cause| OpenError { what: format!("pool '{}'", pool.name), cause })?;
-            pools.push((ix, door));
-        }
+        let pools =
+            config.pools.iter().map(|pool| PoolDoor::open(pool, workers)).collect::<Result<_, _>>()?;
         let options = ListenOptions { backlog: STATS_BACKLOG, reuseport: false, keepalive: false };
         let (stats, _) =
             net::bind(stats, &options).map_err(|cause| OpenError { what: "stats port".into(), cause })?;
-        Ok(Self { pools, stats, files })
+        Ok(Self { pools, stats })
     }
 }
 
-fn open_pool(pool: &Pool, workers: usize, files: &mut Vec<SocketFile>) -> Result<PoolDoor, BindError> {
-    let shared = sockets(pool, workers) > 1;
-    let options =
-        ListenOptions { backlog: pool.backlog, reuseport: pool.reuseport, keepalive: pool.tcpkeepalive };
-    let mut listeners = Vec::new();
-    for _ in 0..sockets(pool, workers) {
-        let (listener, file) = net::bind(&pool.listen, &options)?;
-        listeners.push(listener);
-        files.extend(file);
+impl PoolDoor {
+    /// Binds what a pool needs with so many workers.
+    pub fn open(pool: &Pool, workers: usize) -> Result<Self, OpenError> {
+        let mut listeners = Vec::new();
+        let mut only_file = None;
+        for _ in 0..sockets(pool, workers) {
+            let (listener, file) = net::bind(&pool.listen, &options(pool)).map_err(OpenError::of(pool))?;
+            listeners.push(listener);
+            only_file = only_file.or(file);
+        }
+        Ok(Self { at: pool.listen.clone(), listeners, file: only_file })
     }
-    if workers == 1 || shared {
-        return Ok(PoolDoor::Direct(listeners));
-    }
-    Ok(PoolDoor::Dealt(listeners.pop().expect("one socket was bound")))
+}
+
+/// What a pool wants of its listening sockets.
+pub fn options(pool: &Pool) -> ListenOptions {
+    ListenOptions { backlog: pool.backlog, reuseport: pool.reuseport, keepalive: pool.tcpkeepalive }
 }
 
 /// How many sockets a pool listens on: one for each worker with `reuseport` on TCP, else one.
@@ -87,6 +83,15 @@ pub fn announce(config: &Config) {
             Listen::Tcp { host, port } => info!(pool = %pool.name, servers, "listening on {host}:{port}"),
             Listen::Unix { path, .. } => info!(pool = %pool.name, servers, "listening on {}", path.display()),
         }
+    }
+}
+
+// === impl OpenError ===
+
+impl OpenError {
+    /// For a socket of `pool`.
+    pub(super) fn of(pool: &Pool) -> impl Fn(BindError) -> Self {
+        move |cause| Self { what: format!("pool '{}'", pool.name), cause }
     }
 }
 

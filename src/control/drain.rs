@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout_at;
 use tracing::{error, info, warn};
 
-use super::report::Sources;
+use super::report::Current;
 use super::signals::Signal;
 use crate::worker::{Notice, Order, Worker};
 
@@ -37,13 +37,13 @@ pub enum Drained {
 pub async fn drain(
     workers: &[Worker],
     notices: &mut mpsc::Receiver<Notice>,
-    sources: &Sources,
+    sources: &Current,
     limits: Limits,
     mut next_signal: impl AsyncFnMut() -> Signal,
     mut other: impl FnMut(Signal),
 ) -> Drained {
     let start = Instant::now();
-    let (clients, requests) = sources.in_flight();
+    let (clients, requests) = sources.now().in_flight();
     let limit_ms = millis(limits.finish);
     info!(clients, requests, limit_ms, "draining: no new clients, finishing what is in flight");
     order_all(workers, limits.finish);
@@ -95,9 +95,9 @@ fn late_cuts(notices: &mut mpsc::Receiver<Notice>) -> u64 {
     std::iter::from_fn(|| notices.try_recv().ok()).map(cut_by).sum()
 }
 
-fn conclude(workers: &[Worker], drained: Drained, sources: &Sources, took: Duration) {
+fn conclude(workers: &[Worker], drained: Drained, sources: &Current, took: Duration) {
     let took_ms = millis(took);
-    let (clients, requests) = sources.in_flight();
+    let (clients, requests) = sources.now().in_flight();
     match drained {
         Drained::Done { cut: 0 } => info!(took_ms, "drained: everything in flight was finished"),
         Drained::Done { cut } => warn!(took_ms, cut, "drained: clients were cut at the limit"),
@@ -121,8 +121,8 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
-    use crate::control::report::HealthStats;
-    use crate::worker::{PoolStats, WorkerStats};
+    use crate::control::report::{HealthStats, Sources};
+    use crate::worker::WorkerStats;
 
     const YAML: &str = "alpha:\n  listen: 127.0.0.1:1\n  redis: true\n  servers:\n   - 127.0.0.1:2:1 a\n";
     const AT_ONCE: Limits = Limits { finish: Duration::from_millis(10), grace: Duration::from_millis(10) };
@@ -137,13 +137,12 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), YAML).unwrap();
         let config = Arc::new(Config::load(file.path()).unwrap());
-        let pool = PoolStats { pool: Default::default(), servers: vec![Default::default()] };
-        let stats = Arc::new(WorkerStats { pools: vec![pool] });
+        let stats = Arc::new(WorkerStats::new([1]));
         let health = Arc::new(HealthStats::new(&config));
-        let sources = Sources::new(config, vec![stats.clone()], health, 1);
+        let sources = Current::new(Sources::new(config, vec![stats.clone()], health, 1));
         let (orders, received) = mpsc::unbounded_channel();
         let (notify, mut notices) = mpsc::channel(8);
-        let worker = Worker { index: 0, orders, stats, thread: std::thread::spawn(|| {}) };
+        let worker = Worker { index: 0, orders, own: stats.own.clone(), thread: std::thread::spawn(|| {}) };
 
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_all().build_local(Default::default()).unwrap();

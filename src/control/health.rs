@@ -127,6 +127,26 @@ impl PoolHealth {
         Self { rules, servers, spared_noted: false }
     }
 
+    /// The health of a pool after a reload, from that of the same pool before: `before` says, for each of its servers
+    /// now, which one it was, if it is the same. What is out stays out; where that would be all, all come back.
+    pub fn carried(rules: Rules, before: Option<Self>, kept: &[Option<usize>], now: Instant) -> Self {
+        let mut before = before.map(|health| health.servers).unwrap_or_default();
+        let servers = kept.iter().map(|was| {
+            let state = was.and_then(|was| before.get_mut(was));
+            match state.map(|state| std::mem::replace(state, State::Probing)) {
+                // The answer to a probe that is on its way will not be known any more.
+                Some(State::Probing) => State::Out(now),
+                Some(state) => state,
+                None => State::Live(Since::default()),
+            }
+        });
+        let mut health = Self { rules, servers: servers.collect(), spared_noted: false };
+        if health.live_servers() == 0 {
+            health.servers.iter_mut().for_each(|state| *state = State::Live(Since::default()));
+        }
+        health
+    }
+
     /// Judges a server by every worker's reading of it.
     pub fn examine(&mut self, server: ServerIx, readings: &[Reading], now: Now) -> Verdict {
         let State::Live(since) = &self.servers[usize::from(server.0)] else {

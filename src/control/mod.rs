@@ -5,34 +5,40 @@
 
 mod answers;
 mod board;
+mod config_file;
 mod dealer;
 mod doors;
 mod drain;
+mod entrances;
 mod health;
 mod probe;
+mod publisher;
+pub mod reload;
 mod report;
 mod signals;
 mod stats_port;
 
 use std::fmt;
 use std::io;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tracing::{error, info};
 
 use crate::config::Config;
-use crate::net::{Listener, SocketFile};
-use crate::topology::Generation;
-use crate::worker::{self, Census, Notice, Order, Worker};
+use crate::config::Kept;
+use crate::net::Listener;
+use crate::worker::{self, Census, Notice, Worker};
 use board::Board;
-use dealer::Dealer;
-use doors::PoolDoor;
+use config_file::ConfigFile;
 use drain::{Drained, Limits, drain};
-use report::{HealthStats, Sources};
+use entrances::Entrances;
+use publisher::Publisher;
+use reload::{ADOPTION_LIMIT, Applied, Ask, Closing, Prepared, Refused, Reloads, Report};
+use report::{Current, HealthStats, Sources};
 
 pub use doors::{Doors, OpenError, announce, sockets};
 pub use signals::{Signal, Signals};
@@ -84,13 +90,19 @@ pub struct Control {
     notices: mpsc::Receiver<Notice>,
     /// Indices of workers that have ended.
     ended: mpsc::UnboundedReceiver<usize>,
-    dealer: Dealer,
+    entrances: Entrances,
     board: Board,
-    sources: Rc<Sources>,
+    publisher: Publisher,
+    census: Arc<Census>,
+    sources: Current,
+    reloads: Reloads,
+    reloads_asked: mpsc::UnboundedReceiver<Ask>,
+    /// The reload that is being prepared, if there is one: at most one at a time.
+    preparing: JoinSet<Result<Prepared, Refused>>,
+    /// For `reload_on_change`.
+    file: ConfigFile,
     signals: Signals,
     log: Box<dyn LogSwitch>,
-    /// Removed when control is dropped.
-    _files: Vec<SocketFile>,
 }
 
 impl Control {
@@ -102,34 +114,57 @@ impl Control {
         signals: Signals,
         log: Box<dyn LogSwitch>,
     ) -> io::Result<Self> {
-        let (generations, watching) = watch::channel(Arc::new(Generation::first(config.clone())));
+        let (publisher, published) = Publisher::first(config.clone(), workers);
         let (notify, notices) = mpsc::channel(NOTICES);
-        let census = Arc::new(Census::new(&config));
+        let census = Arc::new(Census::new(config.process.max_clients));
         let workers = (0..workers)
-            .map(|index| worker::spawn(index, watching.clone(), notify.clone(), census.clone()))
+            .map(|index| worker::spawn(index, published.clone(), notify.clone(), census.clone()))
             .collect::<io::Result<Vec<Worker>>>()?;
 
+        let Doors { pools, stats } = doors;
+        let ids = publisher.generation().ids.clone();
+        let entrances = Entrances::start(&workers, ids.into_iter().zip(pools).collect())?;
         let health = Arc::new(HealthStats::new(&config));
-        let cells: Vec<_> = workers.iter().map(|worker| worker.stats.clone()).collect();
-        let sockets: usize = config.pools.iter().map(|pool| doors::sockets(pool, workers.len())).sum();
-        let sources = Sources::new(config.clone(), cells.clone(), health.clone(), sockets as u64 + 1);
-        let sources = Rc::new(sources);
-
-        let Doors { pools, stats, files } = doors;
-        let dealer = hand_out(&workers, pools)?;
+        let cells = publisher.now().stats.clone();
+        let sources = Sources::new(config.clone(), cells, health.clone(), entrances.sockets() as u64 + 1);
+        let sources = Current::new(sources);
         if let Listener::Tcp(stats) = stats {
             let stats = tokio::net::TcpListener::from_std(stats)?;
             tokio::task::spawn_local(stats_port::serve(stats, sources.clone()));
         }
-        let board = Board::new(cells, generations, health);
+        let board = Board::new(publisher.clone(), health);
         let ended = watch_ends(&workers);
-        Ok(Self { config, workers, notices, ended, dealer, board, sources, signals, log, _files: files })
+        let (reloads, reloads_asked) = Reloads::channel();
+        let mut file = ConfigFile::default();
+        file.taken(config_file::stamp(&config.path));
+        Ok(Self {
+            config,
+            workers,
+            notices,
+            ended,
+            entrances,
+            board,
+            publisher,
+            census,
+            sources,
+            reloads,
+            reloads_asked,
+            preparing: JoinSet::new(),
+            file,
+            signals,
+            log,
+        })
+    }
+
+    /// Asks this process for reloads, as the admin port does.
+    pub fn reloads(&self) -> Reloads {
+        self.reloads.clone()
     }
 
     /// Runs until a signal ends the process, or a worker ends by itself.
     pub async fn run(mut self) -> Ended {
         let lost = self.serve().await;
-        self.dealer.stop().await;
+        self.entrances.stop().await;
         let limits = Limits { finish: self.config.process.drain_timeout, grace: GRACE };
         let Self { workers, mut notices, mut signals, sources, log, .. } = self;
         let next_signal = async || signals.next().await;
@@ -146,6 +181,7 @@ impl Control {
     async fn serve(&mut self) -> Option<usize> {
         let mut round = tokio::time::interval(ROUND);
         round.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut waiting: Vec<Ask> = Vec::new();
         loop {
             tokio::select! {
                 signal = self.signals.next() => match signal {
@@ -153,8 +189,29 @@ impl Control {
                         info!("{signal} received: ending");
                         return None;
                     }
-                    signal => act(&*self.log, signal),
+                    Signal::Usr1 => {
+                        info!("{signal} received: reloading the configuration");
+                        self.reloads.request();
+                    }
+                    signal => {
+                        act(&*self.log, signal);
+                        if signal == Signal::Hup && self.config.process.reload_on_hup {
+                            info!("{signal} received: reloading the configuration");
+                            self.reloads.request();
+                        }
+                    }
                 },
+                Some(ask) = self.reloads_asked.recv(), if waiting.is_empty() => {
+                    waiting.push(ask);
+                    self.prepare_reload();
+                }
+                Some(prepared) = self.preparing.join_next(), if !self.preparing.is_empty() => {
+                    let prepared = prepared.expect("reading a configuration does not panic, and is not aborted");
+                    let outcome = self.reload(prepared).await;
+                    for ask in waiting.drain(..) {
+                        let _ = ask.send(outcome.clone()); // who asked may not wait any more
+                    }
+                }
                 Some(notice) = self.notices.recv() => {
                     if let Notice::Failing(pool, server) = notice {
                         self.board.look(pool, server);
@@ -162,7 +219,12 @@ impl Control {
                 }
                 _ = round.tick() => {
                     self.board.look_around();
-                    self.dealer.reconcile();
+                    self.entrances.reconcile();
+                    let changed = self.file.look(config_file::stamp(&self.config.path));
+                    if changed && self.config.process.reload_on_change {
+                        info!("the configuration file has changed: reloading it");
+                        self.reloads.request();
+                    }
                 }
                 () = self.board.work() => {}
                 Some(worker) = self.ended.recv() => {
@@ -174,27 +236,93 @@ impl Control {
     }
 }
 
+// === reload ===
+
+impl Control {
+    fn prepare_reload(&mut self) {
+        let (path, open, workers) =
+            (self.config.path.clone(), self.entrances.addresses(), self.workers.len());
+        self.file.taken(config_file::stamp(&path));
+        self.preparing.spawn_blocking(move || reload::prepare(&path, &open, workers));
+    }
+
+    /// Goes on with what was prepared, and says so in the log.
+    async fn reload(&mut self, prepared: Result<Prepared, Refused>) -> Result<Arc<Report>, Arc<Refused>> {
+        match prepared {
+            Ok(prepared) => {
+                let report = self.apply(prepared).await;
+                report.to_string().lines().for_each(|line| info!("reload: {line}"));
+                Ok(Arc::new(report))
+            }
+            Err(refused) => {
+                refused.to_string().lines().for_each(|line| error!("reload refused: {line}"));
+                error!("reload refused: nothing has changed");
+                Err(Arc::new(refused))
+            }
+        }
+    }
+
+    /// Publishes, waits for the workers, closes what was removed.
+    async fn apply(&mut self, prepared: Prepared) -> Report {
+        let Prepared { config, sources } = prepared;
+        let mut report = Report::predict(&self.config, &config);
+        report.closing = self.closing(&config, report.closing);
+        let before = self.sources.now();
+        let health = Arc::new(before.health.carried(&Kept::between(&self.config, &config)));
+        let started = Instant::now();
+        self.census.set_limit(config.process.max_clients);
+        self.board.adopt(config.clone(), health.clone());
+        let published = self.publisher.now();
+        let generation = published.generation.clone();
+        let behind = self.adopted(generation.number, started + ADOPTION_LIMIT).await;
+        report.applied =
+            Some(Applied { generation: generation.number, adopted_in: started.elapsed(), behind });
+
+        let ids = generation.ids.iter().copied();
+        let pools = ids.zip(&config.pools).zip(sources).map(|((id, pool), source)| (id, pool, source));
+        if let Err(error) = self.entrances.adopt(pools.collect()).await {
+            error!("reload: a new listening socket is not served: {error}");
+        }
+        let listeners = self.entrances.sockets() as u64 + 1;
+        self.sources.replace(config.clone(), published.stats.clone(), health, listeners);
+        self.config = config;
+        report
+    }
+
+    /// Until every worker works with that generation; how many don't at the deadline.
+    async fn adopted(&self, generation: u64, deadline: Instant) -> usize {
+        const LOOK: Duration = Duration::from_millis(1);
+        loop {
+            let late = self.workers.iter().filter(|worker| worker.own.generation.value() < generation);
+            match late.count() {
+                0 => return 0,
+                behind if Instant::now() >= deadline => return behind,
+                _ => tokio::time::sleep(LOOK).await,
+            }
+        }
+    }
+
+    /// What is open at the moment of what `config` closes.
+    fn closing(&self, config: &Config, predicted: Closing) -> Closing {
+        let sources = self.sources.now();
+        let servers = reload::replaced(&self.config, config);
+        let server_connections = servers.iter().flat_map(|(pool, server)| {
+            let blocks = sources.workers.iter().map(|worker| &worker.pools[*pool].servers[*server]);
+            blocks.map(|block| block.server_connections.value())
+        });
+        let gone = self.config.pools.iter().enumerate();
+        let gone = gone.filter(|(_, pool)| config.pools.iter().all(|next| next.name != pool.name));
+        let clients = gone.flat_map(|(pool, _)| {
+            sources.workers.iter().map(move |worker| worker.pools[pool].pool.client_connections.value())
+        });
+        Closing { server_connections: server_connections.sum(), clients: clients.sum(), ..predicted }
+    }
+}
+
 impl fmt::Debug for Control {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Control").field("workers", &self.workers).finish_non_exhaustive()
     }
-}
-
-/// Gives the workers their own sockets; the dealer gets the rest.
-fn hand_out(workers: &[Worker], pools: Vec<(crate::topology::PoolIx, PoolDoor)>) -> io::Result<Dealer> {
-    let mut dealt = Vec::new();
-    for (pool, door) in pools {
-        match door {
-            PoolDoor::Dealt(listener) => dealt.push((pool, listener)),
-            PoolDoor::Direct(listeners) => {
-                for (worker, listener) in workers.iter().zip(listeners) {
-                    let order = Order::Listen(pool, listener);
-                    worker.orders.send(order).map_err(|_| io::Error::other("a worker ended at once"))?;
-                }
-            }
-        }
-    }
-    Dealer::start(workers, dealt)
 }
 
 fn watch_ends(workers: &[Worker]) -> mpsc::UnboundedReceiver<usize> {
@@ -221,7 +349,8 @@ fn act(log: &dyn LogSwitch, signal: Signal) {
         },
         Signal::Ttin => step(log, signal, 1),
         Signal::Ttou => step(log, signal, -1),
-        Signal::Usr1 | Signal::Usr2 => info!("{signal} received: nothing to do"),
+        Signal::Usr1 => info!("{signal} received: ending, no reload any more"),
+        Signal::Usr2 => info!("{signal} received: nothing to do"),
         Signal::Int | Signal::Term => {} // the callers end on these
     }
 }

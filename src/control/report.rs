@@ -1,13 +1,14 @@
 //! The stats port's JSON: twemproxy's names, shape, order and spacing, with live values and our own numbers behind.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::config::Config;
+use crate::config::{Config, Kept};
 use crate::stats::{
     Cell, Definition, Kind, PoolBlock, PoolHealthBlock, PoolSpreadBlock, ServerBlock, ServerHealthBlock,
     pool_definitions, server_definitions,
@@ -18,7 +19,7 @@ use crate::worker::WorkerStats;
 #[derive(Debug)]
 pub struct HealthStats {
     /// By `PoolIx`.
-    pub pools: Vec<PoolHealthStats>,
+    pub pools: Vec<Arc<PoolHealthStats>>,
 }
 
 /// Of one pool.
@@ -27,7 +28,13 @@ pub struct PoolHealthStats {
     /// The pool's own.
     pub pool: PoolHealthBlock,
     /// By `ServerIx`.
-    pub servers: Vec<ServerHealthBlock>,
+    pub servers: Vec<Arc<ServerHealthBlock>>,
+}
+
+/// The sources as they are now: a reload replaces them. Whoever answers a question takes them once.
+#[derive(Clone, Debug)]
+pub struct Current {
+    sources: Rc<RefCell<Rc<Sources>>>,
 }
 
 /// Where the numbers come from.
@@ -43,6 +50,9 @@ pub struct Sources {
     pub listeners: u64,
     /// When the process started.
     pub started: Instant,
+    /// Connections of clients and servers that belonged to what is no longer in the configuration, established since
+    /// the start.
+    retired: u64,
     hostname: OnceCell<String>,
 }
 
@@ -51,9 +61,49 @@ impl HealthStats {
     pub fn new(config: &Config) -> Self {
         let pools = config.pools.iter().map(|pool| PoolHealthStats {
             pool: PoolHealthBlock::default(),
-            servers: pool.servers.iter().map(|_| ServerHealthBlock::default()).collect(),
+            servers: pool.servers.iter().map(|_| Arc::default()).collect(),
         });
-        Self { pools: pools.collect() }
+        Self { pools: pools.map(Arc::new).collect() }
+    }
+
+    /// The same in the shape of the next configuration: what stays keeps its cells.
+    pub fn carried(&self, kept: &Kept) -> Self {
+        let pools = kept.carry(&self.pools, |pool, before| {
+            let cells = PoolHealthBlock::default();
+            let old = before.map_or(&[][..], |before| &before.servers);
+            cells.server_ejects.set(before.map_or(0, |before| before.pool.server_ejects.value()));
+            let servers = pool.carry(old, |cells| cells.cloned().unwrap_or_default());
+            Arc::new(PoolHealthStats { pool: cells, servers })
+        });
+        Self { pools }
+    }
+}
+
+impl Current {
+    /// Starts with these.
+    pub fn new(sources: Sources) -> Self {
+        Self { sources: Rc::new(RefCell::new(Rc::new(sources))) }
+    }
+
+    /// The sources now.
+    pub fn now(&self) -> Rc<Sources> {
+        Rc::clone(&self.sources.borrow())
+    }
+
+    /// From now on the numbers are those of another configuration.
+    pub fn replace(
+        &self,
+        config: Arc<Config>,
+        workers: Vec<Arc<WorkerStats>>,
+        health: Arc<HealthStats>,
+        listeners: u64,
+    ) {
+        let now = self.now();
+        let mut next = Sources::new(config, workers, health, listeners);
+        next.started = now.started;
+        // What is counted no more was counted before: the sum of all never goes down.
+        next.retired = now.established().saturating_sub(next.established());
+        self.sources.replace(Rc::new(next));
     }
 }
 
@@ -66,7 +116,7 @@ impl Sources {
         listeners: u64,
     ) -> Self {
         let started = Instant::now();
-        Self { config, workers, health, listeners, started, hostname: OnceCell::new() }
+        Self { config, workers, health, listeners, started, retired: 0, hostname: OnceCell::new() }
     }
 
     /// The whole answer: one JSON object and a line feed.
@@ -82,6 +132,13 @@ impl Sources {
     pub fn in_flight(&self) -> (u64, u64) {
         let requests = self.server_sum(|block| &block.in_queue) + self.server_sum(|block| &block.out_queue);
         (self.pool_sum(|block| &block.client_connections), requests)
+    }
+
+    /// Connections established since the start, those of clients and those of servers.
+    fn established(&self) -> u64 {
+        self.retired
+            + self.pool_sum(|block| &block.client_total)
+            + self.server_sum(|block| &block.server_total)
     }
 
     fn hostname(&self) -> &str {
@@ -133,8 +190,7 @@ impl Serialize for Report<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let sources = self.0;
         let timestamp = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let total =
-            sources.pool_sum(|block| &block.client_total) + sources.server_sum(|block| &block.server_total);
+        let total = sources.established();
         let current = sources.pool_sum(|block| &block.client_connections)
             + sources.server_sum(|block| &block.server_connections);
         let mut map = serializer.serialize_map(None)?;

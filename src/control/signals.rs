@@ -18,7 +18,7 @@ pub enum Signal {
     Int,
     /// Drain and end.
     Term,
-    /// Nothing; later: reload.
+    /// Reload the configuration.
     Usr1,
     /// Nothing.
     Usr2,

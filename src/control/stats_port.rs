@@ -4,7 +4,6 @@
 //! waiting for an HTTP request line either (`curl --http0.9` works).
 
 use std::io;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::report::Sources;
+use super::report::Current;
 use crate::net::{AcceptTrouble, AfterFailure};
 
 /// Readers at once; more wait in the kernel's queue.
@@ -29,14 +28,14 @@ const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: u64 = 65_536;
 
 /// Serves until it is dropped. Inside a `LocalRuntime` only.
-pub async fn serve(listener: TcpListener, sources: Rc<Sources>) {
+pub async fn serve(listener: TcpListener, sources: Current) {
     let readers = Arc::new(Semaphore::new(READERS));
     let mut trouble = AcceptTrouble::default();
     loop {
         let place = readers.clone().acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((stream, _)) => {
-                let report = sources.render();
+                let report = sources.now().render();
                 tokio::task::spawn_local(async move {
                     // A reader that goes away or is too slow is its own loss.
                     let _ = timeout(READER_LIMIT, answer(stream, &report)).await;

@@ -4,4 +4,4 @@ mod gather;
 mod pool;
 
 pub use gather::Gather;
-pub use pool::{Payload, Pool};
+pub use pool::{Now, Payload, Pool, Route};

@@ -1,20 +1,20 @@
 //! A pool as one worker sees it, and the way into it.
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::gather::Gather;
-use crate::backend::{Fenced, Lane, Request, Server};
+use crate::backend::{Fenced, Lane, Lease, LeasesSpent, Request, Server, Target};
 use crate::command::{Call, CommandTable, Handling};
 use crate::config::{self, Config};
 use crate::exchange::{Recipient, Ticket, Turn};
 use crate::resp::Args;
 use crate::router::{Fold, Part, Plan, Rules, plan};
 use crate::stats::PoolBlock;
-use crate::topology::{Draw, PoolIx, ServerIx, Topology};
+use crate::topology::{Draw, PoolId, PoolIx, ServerIx, Topology};
 
 /// One pool in one worker: who owns the keys now, and the connections to the servers.
 pub struct Pool {
@@ -24,12 +24,31 @@ pub struct Pool {
     pub stats: Arc<PoolBlock>,
     /// What commands there are.
     pub table: &'static CommandTable,
-    config: Arc<Config>,
-    ix: PoolIx,
+    id: PoolId,
     draw: Draw,
-    topology: RefCell<Arc<Topology>>,
+    now: RefCell<Now>,
+}
+
+/// What of a pool the current generation says. Borrowed for moments only, never over an await: adopting the next
+/// generation falls between two calls.
+pub struct Now {
+    /// The whole configuration.
+    pub config: Arc<Config>,
+    /// Which of its pools this is.
+    pub ix: PoolIx,
+    /// Who owns the keys.
+    pub topology: Arc<Topology>,
     /// By `ServerIx`.
-    servers: Vec<Server>,
+    pub servers: Vec<Rc<Server>>,
+}
+
+/// Which of a server's connections a client uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The client's number.
+    pub client: u64,
+    /// Its database and protocol.
+    pub target: Target,
 }
 
 /// The bytes of a request as its client's connection has them.
@@ -41,52 +60,64 @@ pub enum Payload {
     Own(Bytes),
 }
 
-impl Pool {
-    /// Pool `ix` of `config`, with one entry in `servers` for each of its servers.
-    pub fn new(
-        config: Arc<Config>,
-        ix: PoolIx,
-        topology: Arc<Topology>,
-        servers: Vec<Server>,
-        stats: Arc<PoolBlock>,
-        turn: Rc<Turn>,
-        draw: Draw,
-    ) -> Self {
-        let topology = RefCell::new(topology);
-        Self { turn, stats, table: CommandTable::builtin(), config, ix, draw, topology, servers }
-    }
-
-    /// Its settings.
+impl Payload {
+    /// What is sent of the request `args`.
     #[inline]
-    pub fn config(&self) -> &config::Pool {
-        &self.config.pools[self.ix.index()]
+    pub fn request(self, args: Args<'_>) -> Request<'_> {
+        match self {
+            Self::Scratch => Request::Borrowed(args.raw()),
+            Self::Own(bytes) => Request::Shared(bytes),
+        }
+    }
+}
+
+impl Pool {
+    /// Pool `id`, as `now` has it.
+    pub fn new(id: PoolId, now: Now, stats: Arc<PoolBlock>, turn: Rc<Turn>, draw: Draw) -> Self {
+        debug_assert_eq!(now.servers.len(), now.config.pools[now.ix.index()].servers.len());
+        Self { turn, stats, table: CommandTable::builtin(), id, draw, now: RefCell::new(now) }
     }
 
-    /// Its index.
-    pub fn ix(&self) -> PoolIx {
-        self.ix
+    /// Its settings now. Not to be held over an await.
+    #[inline]
+    pub fn config(&self) -> Ref<'_, config::Pool> {
+        Ref::map(self.now.borrow(), |now| &now.config.pools[now.ix.index()])
     }
 
-    /// Keys have new owners from the next call on; calls in flight end where they are.
-    pub fn adopt(&self, topology: Arc<Topology>) {
-        *self.topology.borrow_mut() = topology;
+    /// Who it is.
+    pub fn id(&self) -> PoolId {
+        self.id
     }
 
-    /// Opens the connections to every server.
-    pub fn preconnect(&self) {
-        self.servers.iter().for_each(Server::preconnect);
+    /// What the generation before said. Keys have new owners from the next call on; calls in flight end where they are.
+    pub fn adopt(&self, now: Now) -> Now {
+        self.now.replace(now)
+    }
+
+    /// Only the owners change, because servers went out or came back.
+    pub fn adopt_topology(&self, topology: Arc<Topology>) {
+        self.now.borrow_mut().topology = topology;
+    }
+
+    /// Its servers with their names, and the configuration that names them.
+    pub fn servers(&self) -> (Arc<Config>, PoolIx, Vec<Rc<Server>>) {
+        let now = self.now.borrow();
+        (Arc::clone(&now.config), now.ix, now.servers.clone())
     }
 
     /// Closes every server connection.
     pub fn close(&self) {
-        self.servers.iter().for_each(Server::close);
+        // What fails now must not find the pool borrowed.
+        let (.., servers) = self.servers();
+        servers.iter().for_each(|server| server.close());
     }
 
     /// What to do with a call now.
     #[inline]
     pub fn plan(&self, call: &Call<'_>) -> Plan {
-        let rules = Rules { read_only: self.config().read_only };
-        plan(call, &self.topology.borrow(), &self.draw, rules)
+        let now = self.now.borrow();
+        let rules = Rules { read_only: now.config.pools[now.ix.index()].read_only };
+        plan(call, &now.topology, &self.draw, rules)
     }
 
     /// Sends a whole call to one server; its reply will be `client`'s.
@@ -97,16 +128,12 @@ impl Pool {
         args: Args<'_>,
         payload: Payload,
         client: &Rc<dyn Recipient>,
-        number: u64,
+        route: Route,
     ) -> Result<(), Fenced> {
-        let lane = self.lane(server, number);
+        let lane = self.lane(server, route);
         lane.admits(client)?;
         let ticket = Ticket::client(Rc::clone(client), client.outbox().admit());
-        let request = match payload {
-            Payload::Scratch => Request::Borrowed(args.raw()),
-            Payload::Own(bytes) => Request::Shared(bytes),
-        };
-        lane.send(request, ticket);
+        lane.send(payload.request(args), ticket);
         Ok(())
     }
 
@@ -117,9 +144,9 @@ impl Pool {
         parts: &[Part],
         fold: Fold,
         client: &Rc<dyn Recipient>,
-        number: u64,
+        route: Route,
     ) -> Result<(), Fenced> {
-        parts.iter().try_for_each(|part| self.lane(part.server, number).admits(client))?;
+        parts.iter().try_for_each(|part| self.lane(part.server, route).admits(client))?;
         let per_key = match call.handling() {
             Handling::Split(kind) => kind.arguments_per_key(),
             _ => 1,
@@ -129,14 +156,53 @@ impl Pool {
         for (i, part) in parts.iter().enumerate() {
             let encode = |out: &mut Vec<u8>| part.encode(call.args, per_key, out);
             let ticket = Ticket::part(gather.clone(), i as u32);
-            self.lane(part.server, number).send(Request::Encoded(&encode), ticket);
+            self.lane(part.server, route).send(Request::Encoded(&encode), ticket);
         }
         self.stats.fragments.add(parts.len() as u64);
         Ok(())
     }
 
+    /// Whether all that `client` has sent to `server` over shared connections has its outcome: only then may it go on over one of its
+    /// own. What it is owed by other servers is no matter.
+    pub fn is_through(
+        &self,
+        server: ServerIx,
+        client: &Rc<dyn Recipient>,
+        route: Route,
+    ) -> Result<(), Fenced> {
+        match client.outbox().pending() {
+            0 => Ok(()),
+            _ => self.lane(server, route).is_through(client),
+        }
+    }
+
+    /// A connection to `server` for one client alone.
+    pub fn lease(&self, server: ServerIx, target: Target) -> Result<Lease, LeasesSpent> {
+        self.now.borrow().servers[server.index()].lease(target)
+    }
+
+    /// Whether `lease` is a connection to `server`.
+    pub fn has_leased(&self, server: ServerIx, lease: &Lease) -> bool {
+        self.now.borrow().servers[server.index()].has_leased(lease)
+    }
+
+    /// Where calls without a key go.
+    pub fn first_live(&self) -> Option<ServerIx> {
+        self.now.borrow().topology.first_live()
+    }
+
+    /// The servers that are live, in the pool's order.
+    pub fn live(&self) -> Vec<ServerIx> {
+        let now = self.now.borrow();
+        (0..)
+            .map(ServerIx)
+            .zip(now.topology.live())
+            .filter_map(|(server, live)| live.then_some(server))
+            .collect()
+    }
+
     #[inline]
-    fn lane(&self, server: ServerIx, number: u64) -> &Rc<Lane> {
-        self.servers[server.index()].lane(number)
+    fn lane(&self, server: ServerIx, route: Route) -> Ref<'_, Rc<Lane>> {
+        Ref::map(self.now.borrow(), |now| now.servers[server.index()].lane(route.target, route.client))
     }
 }

@@ -32,7 +32,7 @@ pub enum Cause {
     Unresolved,
     /// Any other failure to connect.
     Unreachable,
-    /// The server refused AUTH or SELECT on the new connection.
+    /// The server refused AUTH, HELLO or SELECT on the new connection.
     Handshake,
     /// The server sent something that is not RESP, or that nobody asked for.
     Protocol,
@@ -54,7 +54,7 @@ impl BackendError {
             Cause::Closed => ("Connection reset by peer", ", closed by the server"),
             Cause::Unresolved => ("Host is down", ", its name does not resolve"),
             Cause::Unreachable => ("Host is down", ""),
-            Cause::Handshake => ("Connection refused", ", AUTH or SELECT failed"),
+            Cause::Handshake => ("Connection refused", ", AUTH, HELLO or SELECT failed"),
             Cause::Protocol => ("Invalid argument", ", not a RESP reply"),
             Cause::QueueFull => ("Connection busy", ", too much is waiting for this server"),
             Cause::Shutdown => ("Connection refused", ", the proxy is shutting down"),

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::fault::Fault;
 use super::settings::{Settings, Target};
 use crate::net::Stream;
-use crate::resp::{ReplyScanner, encode};
+use crate::resp::{Protocol, ReplyScanner, encode};
 use crate::units::Endpoint;
 
 /// How long a connection and its handshake may take.
@@ -74,7 +74,7 @@ impl Door {
 
     /// A scanner for what such a connection sends.
     pub fn scanner(&self) -> ReplyScanner {
-        if self.resp3 { ReplyScanner::resp3() } else { ReplyScanner::default() }
+        ReplyScanner::of(if self.resp3 { Protocol::Resp3 } else { Protocol::Resp2 })
     }
 
     async fn greet(&self, stream: &mut Stream) -> Result<(), Fault> {

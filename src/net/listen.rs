@@ -11,7 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 
 use crate::units::Listen;
 
@@ -94,9 +94,23 @@ pub fn bind(at: &Listen, options: &ListenOptions) -> Result<(Listener, Option<So
     bound.map_err(|cause| BindError { address: address(at), cause })
 }
 
+/// The socket address that [`bind`] would take; `None` for a unix socket. Blocks while the name is resolved.
+pub fn resolve(at: &Listen) -> Result<Option<SocketAddr>, BindError> {
+    match at {
+        Listen::Tcp { host, port } => match resolve_tcp(host, *port) {
+            Ok(found) => Ok(Some(found)),
+            Err(cause) => Err(BindError { address: address(at), cause }),
+        },
+        Listen::Unix { .. } => Ok(None),
+    }
+}
+
+fn resolve_tcp(host: &str, port: u16) -> Result<SocketAddr, Cause> {
+    (host, port).to_socket_addrs().map_err(Cause::Unresolved)?.next().ok_or(Cause::NoAddress)
+}
+
 fn bind_tcp(host: &str, port: u16, options: &ListenOptions) -> Result<TcpListener, Cause> {
-    let address: SocketAddr =
-        (host, port).to_socket_addrs().map_err(Cause::Unresolved)?.next().ok_or(Cause::NoAddress)?;
+    let address = resolve_tcp(host, port)?;
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)
         .map_err(step("cannot make a socket"))?;
     let set = step("cannot set the socket's options");
@@ -174,6 +188,35 @@ fn address(at: &Listen) -> String {
 // === impl Listener ===
 
 impl Listener {
+    /// Another descriptor of the same socket, which stays open until all of them are closed.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(listener) => Self::Tcp(listener.try_clone()?),
+            Self::Unix(listener) => Self::Unix(listener.try_clone()?),
+        })
+    }
+
+    /// Where it is bound, for TCP.
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().ok(),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// Takes over those options that a listening socket can change: the backlog, and the keepalive of the sockets
+    /// accepted from now on.
+    pub fn set_options(&self, options: &ListenOptions) -> io::Result<()> {
+        let socket = match self {
+            Self::Tcp(listener) => SockRef::from(listener),
+            Self::Unix(listener) => SockRef::from(listener),
+        };
+        if matches!(self, Self::Tcp(_)) {
+            socket.set_keepalive(options.keepalive)?;
+        }
+        socket.listen(backlog(options))
+    }
+
     /// Accepts one connection; `WouldBlock` when there is none.
     pub fn accept(&self) -> io::Result<Peer> {
         match self {

@@ -3,5 +3,7 @@
 mod listen;
 mod stream;
 
-pub use listen::{AcceptTrouble, AfterFailure, BindError, ListenOptions, Listener, Peer, SocketFile, bind};
+pub use listen::{
+    AcceptTrouble, AfterFailure, BindError, ListenOptions, Listener, Peer, SocketFile, bind, resolve,
+};
 pub use stream::{Keepalive, Stream, set_keepalive};

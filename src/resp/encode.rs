@@ -31,7 +31,12 @@ pub fn null(out: &mut Vec<u8>) {
 
 /// `*len`; the elements follow.
 pub fn array(out: &mut Vec<u8>, len: usize) {
-    out.push(b'*');
+    head(out, b'*', len);
+}
+
+/// The head of an aggregate of type `kind`, whose `len` elements (or pairs) follow.
+pub(super) fn head(out: &mut Vec<u8>, kind: u8, len: usize) {
+    out.push(kind);
     decimal(out, len as u64);
     out.extend_from_slice(b"\r\n");
 }

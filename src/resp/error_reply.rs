@@ -48,6 +48,64 @@ impl ErrorReply {
         Self::text(format!("ERR Connection refused: no live server in pool {pool}"))
     }
 
+    /// A call that needs a connection of its own when `max_leases` clients have one.
+    pub fn max_leases(server: &str) -> Self {
+        Self::text(format!("ERR max leased connections to {server} reached"))
+    }
+
+    /// MULTI inside MULTI; Redis's text.
+    pub fn multi_nested() -> Self {
+        Self::text("ERR MULTI calls can not be nested")
+    }
+
+    /// WATCH inside MULTI; Redis's text.
+    pub fn watch_inside_multi() -> Self {
+        Self::text("ERR WATCH inside MULTI is not allowed")
+    }
+
+    /// EXEC or DISCARD (`name`) outside of MULTI; Redis's text.
+    pub fn without_multi(name: &str) -> Self {
+        Self::text(format!("ERR {name} without MULTI"))
+    }
+
+    /// EXEC after a command that could not be queued; Redis's text.
+    pub fn exec_abort() -> Self {
+        Self::text("EXECABORT Transaction discarded because of previous errors.")
+    }
+
+    /// EXEC after the connection was lost on which commands were queued or keys watched; Redis's first words.
+    pub fn exec_abort_lost(server: &str) -> Self {
+        Self::text(format!("EXECABORT Transaction discarded because of: the connection to {server} was lost"))
+    }
+
+    /// EXEC that was itself wrong; Redis's text.
+    pub fn exec_abort_because(error: &ErrorReply) -> Self {
+        let text = error.as_str().strip_prefix("ERR ").unwrap_or(error.as_str());
+        Self::text(format!("EXECABORT Transaction discarded because of: {text}"))
+    }
+
+    /// WATCH of, or a wait for, a key of another server than that whose keys are watched: Redis's own words first.
+    pub fn cross_server_watching(server: &str) -> Self {
+        Self::text(format!(
+            "CROSSSLOT Keys in request don't hash to the same slot: keys are watched on {server}, and these live elsewhere"
+        ))
+    }
+
+    /// A command inside MULTI that cannot be queued; Redis's text.
+    pub fn not_in_transaction() -> Self {
+        Self::text("ERR Command not allowed inside a transaction")
+    }
+
+    /// A command that isn't possible while keys are watched.
+    pub fn not_while_watching() -> Self {
+        Self::text("ERR Command not allowed while keys are watched: UNWATCH first")
+    }
+
+    /// More commands without a key than are held until a key says which server executes them.
+    pub fn too_much_held() -> Self {
+        Self::text("ERR too many commands without a key at the beginning of a transaction")
+    }
+
     /// A write in a pool with `read_only: true`.
     pub fn read_only(pool: &str) -> Self {
         Self::text(format!("READONLY You can't write against a read only pool: {pool}"))
@@ -112,9 +170,9 @@ impl ErrorReply {
         Self::text("ERR value is not an integer or out of range")
     }
 
-    /// SELECT of another database than the pool's.
-    pub fn db_out_of_range(db: u32) -> Self {
-        Self::text(format!("ERR DB index is out of range: this pool has only database {db}"))
+    /// SELECT of a database past the last one; Redis's text.
+    pub fn db_out_of_range() -> Self {
+        Self::text("ERR DB index is out of range")
     }
 
     /// CLIENT SETNAME with a name that would break lists of clients; Redis's text.

@@ -19,6 +19,18 @@ const MAX_DIGITS: usize = 18;
 /// A line cut short is read again from its start when more has come: at most 21 bytes.
 #[inline]
 pub(super) fn read(buf: &[u8], at: usize) -> Length {
+    // Nearly every length has one or two digits; these make up most of what a scanner reads.
+    match buf.get(at..).unwrap_or_default() {
+        [ones @ b'0'..=b'9', b'\r', b'\n', ..] => Length::Read(digit(*ones), at + 3),
+        [tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n', ..] => {
+            Length::Read(digit(*tens) * 10 + digit(*ones), at + 4)
+        }
+        _ => read_any(buf, at),
+    }
+}
+
+/// Of any length, or not even a number.
+fn read_any(buf: &[u8], at: usize) -> Length {
     let negative = buf.get(at) == Some(&b'-');
     let first = at + usize::from(negative);
     let mut value: i64 = 0;
@@ -26,12 +38,12 @@ pub(super) fn read(buf: &[u8], at: usize) -> Length {
     loop {
         match buf.get(i) {
             None => return Length::Incomplete,
-            Some(&digit @ b'0'..=b'9') => {
+            Some(&byte @ b'0'..=b'9') => {
                 let leading_zero = value == 0 && i > first;
                 if leading_zero || i - first >= MAX_DIGITS {
                     return Length::Bad;
                 }
-                value = value * 10 + i64::from(digit - b'0');
+                value = value * 10 + digit(byte);
                 i += 1;
             }
             Some(b'\r') if i > first => break,
@@ -48,6 +60,11 @@ pub(super) fn read(buf: &[u8], at: usize) -> Length {
     }
 }
 
+#[inline]
+fn digit(byte: u8) -> i64 {
+    i64::from(byte - b'0')
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Length, read};
@@ -57,6 +74,7 @@ mod tests {
         for (text, expected) in [
             (&b"0\r\n"[..], Length::Read(0, 3)),
             (b"12\r\nx", Length::Read(12, 4)),
+            (b"100\r\n", Length::Read(100, 5)),
             (b"-1\r\n", Length::Read(-1, 4)),
             (b"", Length::Incomplete),
             (b"-", Length::Incomplete),

@@ -8,11 +8,13 @@ pub mod encode;
 mod error_reply;
 mod inline;
 mod length;
-pub mod reply;
+pub mod protocol;
+mod reply;
 pub mod request;
 
 pub use args::{ArgSpan, Args};
 pub use error_reply::ErrorReply;
 pub use inline::inline_to_array;
+pub use protocol::Protocol;
 pub use reply::{ReplyError, ReplyScanner};
 pub use request::{Limits, ProtocolError, RequestScanner, Scanned};

@@ -1,6 +1,7 @@
 //! Delimits replies of servers, without looking into them.
 
 use super::length::{self, Length};
+use super::protocol::Protocol;
 
 /// Longest status or error line that a server may send: as long as its longest bulk.
 const MAX_LINE: usize = 512 << 20;
@@ -21,17 +22,18 @@ pub enum ReplyError {
     LineTooBig,
 }
 
-/// Finds where a reply ends, resuming where it stopped. It is RESP2's unless made by [`ReplyScanner::resp3`]. Depth costs nothing: a flat count of what is still
+/// Finds where a reply ends, resuming where it stopped. Depth costs nothing: a flat count of what is still
 /// to come stands for all open arrays.
-#[derive(Debug)]
+///
+/// Attributes (`|`) belong to the reply that follows them: both are one. The default is RESP2.
+#[derive(Clone, Copy, Debug)]
 pub struct ReplyScanner {
+    protocol: Protocol,
     /// Bytes of the current reply that need not be looked at again.
     at: usize,
     /// Elements still to come, the one at `at` included.
     outstanding: u64,
     expects: Expects,
-    /// Whether the types that RESP3 has beyond RESP2 are known.
-    resp3: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,21 +50,34 @@ enum Expects {
 
 impl Default for ReplyScanner {
     fn default() -> Self {
-        Self { at: 0, outstanding: 1, expects: Expects::Head, resp3: false }
+        Self::of(Protocol::Resp2)
     }
 }
 
 impl ReplyScanner {
-    /// For a connection that has said `HELLO 3`. An attribute is delimited as a part of the reply that it precedes; a push
-    /// counts as a reply of its own, which the caller tells by its first byte.
-    pub fn resp3() -> Self {
-        Self { resp3: true, ..Self::default() }
+    /// For replies of a connection that speaks `protocol`.
+    pub fn of(protocol: Protocol) -> Self {
+        Self { protocol, at: 0, outstanding: 1, expects: Expects::Head }
+    }
+
+    /// Forgets a reply that is being looked at.
+    pub fn reset(&mut self) {
+        *self = Self::of(self.protocol);
     }
 
     /// Looks at `buf`, which starts at the first byte of a reply and holds all of it that has come.
     /// `Some(len)` when it is complete; the scanner is then ready for the next reply.
     #[inline]
     pub fn scan(&mut self, buf: &[u8]) -> Result<Option<usize>, ReplyError> {
+        // On a copy, which the compiler keeps in registers from step to step.
+        let mut scanner = *self;
+        let scanned = scanner.advance(buf);
+        *self = scanner;
+        scanned
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, buf: &[u8]) -> Result<Option<usize>, ReplyError> {
         while self.outstanding > 0 {
             match self.expects {
                 Expects::Head => {
@@ -77,9 +92,15 @@ impl ReplyScanner {
                             Length::Bad => return Err(ReplyError::Length),
                             Length::Read(n, next) => self.head(kind, n, next)?,
                         },
-                        other if self.resp3 => match self.head_of_resp3(buf, other)? {
-                            true => {}
-                            false => return Ok(None),
+                        other if self.protocol == Protocol::Resp2 => return Err(ReplyError::Type(other)),
+                        b'_' | b'#' | b',' | b'(' => {
+                            self.at += 1;
+                            self.expects = Expects::Line;
+                        }
+                        b'=' | b'!' | b'%' | b'~' | b'>' | b'|' => match length::read(buf, self.at + 1) {
+                            Length::Incomplete => return Ok(None),
+                            Length::Bad => return Err(ReplyError::Length),
+                            Length::Read(n, next) => self.head3(kind, n, next)?,
                         },
                         other => return Err(ReplyError::Type(other)),
                     }
@@ -110,7 +131,7 @@ impl ReplyScanner {
             }
         }
         let len = self.at;
-        *self = Self { resp3: self.resp3, ..Self::default() };
+        self.reset();
         Ok(Some(len))
     }
 
@@ -151,31 +172,27 @@ impl ReplyScanner {
         Ok(())
     }
 
-    /// The head of a type that only RESP3 has; `false`: more bytes are needed.
-    fn head_of_resp3(&mut self, buf: &[u8], kind: u8) -> Result<bool, ReplyError> {
-        let alike = match kind {
-            b'_' | b'#' | b',' | b'(' => {
-                self.at += 1;
-                self.expects = Expects::Line;
-                return Ok(true);
+    /// What only RESP3 has. It knows no lengths below 0.
+    fn head3(&mut self, kind: u8, n: i64, next: usize) -> Result<(), ReplyError> {
+        let n = u64::try_from(n).map_err(|_| ReplyError::Length)?;
+        self.at = next;
+        let elements = match kind {
+            b'=' | b'!' if n <= MAX_LINE as u64 => {
+                self.expects = Expects::Body { end: next + n as usize + 2, top: false };
+                return Ok(());
             }
-            b'!' | b'=' => b'$',
-            b'~' | b'>' | b'%' | b'|' => b'*',
-            other => return Err(ReplyError::Type(other)),
+            b'~' | b'>' => {
+                n.checked_sub(1).map_or(self.outstanding - 1, |more| self.outstanding.saturating_add(more))
+            }
+            b'%' => (self.outstanding - 1).saturating_add(n.saturating_mul(2)),
+            b'|' => self.outstanding.saturating_add(n.saturating_mul(2)),
+            _ => return Err(ReplyError::Length),
         };
-        let (n, next) = match length::read(buf, self.at + 1) {
-            Length::Incomplete => return Ok(false),
-            Length::Bad => return Err(ReplyError::Length),
-            Length::Read(n, next) => (n, next),
-        };
-        // A map has two elements for each that it announces; an attribute is not the element that is awaited.
-        let n = if matches!(kind, b'%' | b'|') { n.saturating_mul(2) } else { n };
-        if n < 0 {
+        if elements > MAX_OUTSTANDING {
             return Err(ReplyError::Length);
         }
-        self.head(alike, n, next)?;
-        self.outstanding += u64::from(kind == b'|');
-        Ok(true)
+        self.outstanding = elements;
+        Ok(())
     }
 
     #[inline]
@@ -246,31 +263,41 @@ mod tests {
     }
 
     #[test]
-    fn resp3_has_more_types_and_every_split_gives_the_same() {
-        let replies: [&[u8]; 9] = [
-            b"_\r\n",
+    fn every_split_of_resp3_gives_the_same_replies() {
+        let replies = [
+            &b"_\r\n"[..],
             b"#t\r\n",
-            b",1.5\r\n",
-            b"(12345678901234567890\r\n",
+            b",1.5e3\r\n",
+            b",inf\r\n",
+            b"(3492890328409238509324850943850943825024385\r\n",
+            b"=7\r\ntxt:a\r\n\r\n",
             b"!5\r\nERR x\r\n",
-            b"=7\r\ntxt:abc\r\n",
-            b"%2\r\n+a\r\n:1\r\n+b\r\n~1\r\n:2\r\n",
-            b"|1\r\n+ttl\r\n:9\r\n$1\r\nv\r\n",
-            b">2\r\n+invalidate\r\n*0\r\n",
+            b"%2\r\n+a\r\n:1\r\n$1\r\nb\r\n~2\r\n_\r\n#f\r\n",
+            b"%0\r\n",
+            b"~0\r\n",
+            b"|1\r\n+ttl\r\n:3600\r\n*2\r\n:1\r\n:2\r\n",
+            b"*2\r\n|1\r\n+k\r\n%1\r\n+x\r\n+y\r\n:1\r\n:2\r\n",
+            b">3\r\n+message\r\n+c\r\n$-1\r\n",
+            b"+OK\r\n",
+            b"$3\r\nabc\r\n",
         ];
         let input = replies.concat();
+        let lens: Vec<Option<usize>> = replies.iter().map(|reply| Some(reply.len())).collect();
         for cut in 0..=input.len() {
-            let (mut scanner, mut start, mut found) = (ReplyScanner::resp3(), 0, Vec::new());
+            let (mut found, mut scanner, mut start) = (Vec::new(), ReplyScanner::of(Protocol::Resp3), 0);
             for end in [cut, input.len()] {
-                while let Some(len) = scanner.scan(&input[start..end]).unwrap() {
-                    found.push(&input[start..start + len]);
+                while let Some(len) = scanner.scan(&input[start..end]).unwrap().filter(|_| start < end) {
+                    found.push(Some(len));
                     start += len;
                 }
             }
-            assert_eq!(found, replies, "cut at {cut}");
+            assert_eq!(found, lens, "cut at {cut}");
         }
-        assert_eq!(ReplyScanner::resp3().scan(b"%-1\r\n"), Err(ReplyError::Length));
-        assert_eq!(ReplyScanner::default().scan(b"_\r\n"), Err(ReplyError::Type(b'_')));
+        for garbage in
+            [&b"%-1\r\n"[..], b"|99999999999999\r\n", b"~9223372036854775807\r\n", b"?\r\n", b"=1\r\nabc"]
+        {
+            assert!(ReplyScanner::of(Protocol::Resp3).scan(garbage).is_err(), "{}", garbage.escape_ascii());
+        }
     }
 
     #[test]

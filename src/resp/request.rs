@@ -101,7 +101,7 @@ impl ProtocolError {
 /// Finds where a request ends, resuming where it stopped.
 ///
 /// The state is a few words; the spans live in the caller's vector, so that an idle client owns no memory for them.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RequestScanner {
     /// Bytes of the current request that need not be looked at again.
     at: usize,
@@ -127,6 +127,20 @@ impl RequestScanner {
     /// complete when `Array` is returned. After anything but `Incomplete` the scanner is ready for the next request.
     #[inline]
     pub fn scan(
+        &mut self,
+        buf: &[u8],
+        spans: &mut Vec<ArgSpan>,
+        limits: &Limits,
+    ) -> Result<Scanned, ProtocolError> {
+        // On a copy, which the compiler keeps in registers from step to step.
+        let mut scanner = *self;
+        let scanned = scanner.advance(buf, spans, limits);
+        *self = scanner;
+        scanned
+    }
+
+    #[inline(always)]
+    fn advance(
         &mut self,
         buf: &[u8],
         spans: &mut Vec<ArgSpan>,

@@ -1,6 +1,6 @@
 //! How the replies of the parts become the reply of the whole.
 
-use crate::resp::{ReplyScanner, encode};
+use crate::resp::{Protocol, ReplyScanner, encode};
 
 /// A rule for merging; it matches how the call was split.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ fn concat(order: &[u16], parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Resul
     for part in order {
         let part = usize::from(*part);
         let rest = rests.get_mut(part).ok_or(FoldError::Unexpected(part))?;
-        let Ok(Some(len)) = ReplyScanner::default().scan(rest) else {
+        let Ok(Some(len)) = ReplyScanner::of(Protocol::Resp3).scan(rest) else {
             return Err(FoldError::Unexpected(part));
         };
         let (element, after) = rest.split_at(len);
@@ -107,6 +107,13 @@ mod tests {
         let parts = [&b"*2\r\n$1\r\na\r\n$-1\r\n"[..], b"*3\r\n$1\r\nb\r\n$0\r\n\r\n$2\r\n\r\n\r\n"];
         let merged = "*5\r\n$1\r\na\r\n$1\r\nb\r\n$-1\r\n$0\r\n\r\n$2\r\n\r\n\r\n";
         assert_eq!(merge(&fold, &parts).unwrap(), merged);
+    }
+
+    #[test]
+    fn values_of_resp3_are_taken_as_they_are() {
+        let fold = Fold::Concat { order: vec![0, 1, 0] };
+        let merged = merge(&fold, &[&b"*2\r\n_\r\n%1\r\n+k\r\n,1.5\r\n"[..], b"*1\r\n$1\r\nb\r\n"]).unwrap();
+        assert_eq!(merged, "*3\r\n_\r\n$1\r\nb\r\n%1\r\n+k\r\n,1.5\r\n");
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! ```text
 //!  Call ── keys ── Topology ──▶ Plan::One     all keys on one server (or none: the first live server)
 //!                             │ Plan::Split   one part per server, and a Fold
+//!                             │ Plan::Pin     one server, on a connection of the client's own
+//!                             │ Plan::Transaction  as the client's state says
 //!                             │ Plan::Local   answered by the proxy
 //!                             └ Plan::Refuse  an error for the client
 //! ```

@@ -1,7 +1,7 @@
 //! Plans and refusals as plain values.
 
 use super::fold::Fold;
-use crate::command::{Call, Flags, Handling, Keys, Local, SplitKind, Why};
+use crate::command::{Call, Flags, Handling, Keys, Local, Pin, SplitKind, Transaction, Why};
 use crate::resp::{Args, ErrorReply, encode};
 use crate::topology::{Draw, Group, ServerIx, Topology};
 
@@ -17,6 +17,17 @@ pub enum Plan {
         /// How the replies become one.
         fold: Fold,
     },
+    /// Send it as it is to one server, on a connection that the client has for itself.
+    Pin {
+        /// Who gets it.
+        server: ServerIx,
+        /// What for.
+        pin: Pin,
+    },
+    /// Ask every server that the client wrote to.
+    Wait,
+    /// A step of the client's transaction: its state decides.
+    Transaction(Transaction),
     /// The proxy answers.
     Local(Local),
     /// The proxy refuses.
@@ -64,6 +75,12 @@ pub fn plan(call: &Call<'_>, topology: &Topology, draw: &Draw, rules: Rules) -> 
     match handling {
         Handling::Keyed => keyed(call, topology, draw),
         Handling::Split(kind) => split(call, kind, topology, draw),
+        Handling::Pinned(pin) => match keyed(call, topology, draw) {
+            Plan::One(server) => Plan::Pin { server, pin },
+            refused => refused,
+        },
+        Handling::Wait => Plan::Wait,
+        Handling::Transaction(step) => Plan::Transaction(step),
         Handling::AnyServer => any(topology),
         Handling::Local(local) => Plan::Local(local),
         Handling::Unsupported(why) => Plan::Refuse(Refusal::Unsupported(why)),
@@ -143,9 +160,15 @@ fn any(topology: &Topology) -> Plan {
 /// Scripts are marked neither as reads nor as writes, and may do both: with keys, only what is marked as a read is one.
 fn may_write(call: &Call<'_>, handling: Handling) -> bool {
     match handling {
-        Handling::Keyed | Handling::Split(_) => !call.row.flags.contains(Flags::READONLY),
+        Handling::Keyed | Handling::Split(_) | Handling::Pinned(Pin::Block(_)) => {
+            !call.row.flags.contains(Flags::READONLY)
+        }
         Handling::AnyServer => call.row.is_write(),
-        Handling::Local(_) | Handling::Unsupported(_) => false,
+        Handling::Pinned(Pin::Watch)
+        | Handling::Transaction(_)
+        | Handling::Wait
+        | Handling::Local(_)
+        | Handling::Unsupported(_) => false,
     }
 }
 

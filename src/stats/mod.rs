@@ -116,21 +116,34 @@ block! {
         in_queue_bytes: Gauge, "bytes of them";
         out_queue: Gauge, "requests written and awaiting their reply";
         out_queue_bytes: Gauge, "bytes of them";
+        leases: Gauge, "connections that one client has for itself: transactions, blocking commands";
+        leases_refused: Counter, "requests refused because of max_leases";
         failed_attempts: Gauge, "consecutive failures: attempts to connect, lost connections, timeouts";
         failing_since: Timestamp, "when the first failure of this run happened; 0 while there is none";
         last_success: Timestamp, "when a reply last ended a run of failures or was last noted (at most once a second)";
     }
 }
 
+block! {
+    /// What one worker counts for itself.
+    WorkerBlock {
+        clients: Gauge, "open client connections of this worker";
+        clients_total: Counter, "client connections that came to this worker, refused ones included";
+        generation: Gauge, "number of the generation that this worker works with";
+    }
+}
+
 /// The cells of one worker, for control to sum. The shape is that of the configuration: pools, and their servers.
 #[derive(Debug)]
 pub struct WorkerStats {
+    /// Its own.
+    pub own: Arc<WorkerBlock>,
     /// By `PoolIx`.
     pub pools: Vec<PoolStats>,
 }
 
 /// The cells of one pool in one worker.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PoolStats {
     /// The pool's own.
     pub pool: Arc<PoolBlock>,
@@ -145,7 +158,7 @@ impl WorkerStats {
             pool: Arc::default(),
             servers: (0..servers).map(|_| Arc::default()).collect(),
         };
-        Self { pools: servers.into_iter().map(pool).collect() }
+        Self { own: Arc::default(), pools: servers.into_iter().map(pool).collect() }
     }
 }
 

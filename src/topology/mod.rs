@@ -20,6 +20,7 @@ mod explain;
 mod fingerprint;
 mod ketama;
 mod modula;
+mod moves;
 mod ring;
 mod slots;
 
@@ -27,6 +28,7 @@ pub use draw::Draw;
 pub use explain::{Destination, Explanation, Hashed, Note, Place, explain};
 pub use ketama::{Continuum, Point};
 pub use modula::Wheel;
+pub use moves::Moves;
 pub use ring::{Member, Ring};
 pub use slots::{BadSlots, SlotMap};
 
@@ -38,6 +40,11 @@ pub struct PoolIx(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ServerIx(pub u16);
 
+/// A pool as long as the process runs: it keeps its number from one generation to the next while it keeps its name, and
+/// no other pool ever gets that number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PoolId(pub u32);
+
 /// Everything that workers share, immutable; a new one is published as a whole.
 #[derive(Clone, Debug)]
 pub struct Generation {
@@ -47,6 +54,10 @@ pub struct Generation {
     pub config: Arc<Config>,
     /// Owner of the keys of each pool, by `PoolIx`. What doesn't change is shared with the generation before.
     pub pools: Vec<Arc<Topology>>,
+    /// Who each pool is, by `PoolIx`.
+    pub ids: Vec<PoolId>,
+    /// The next pool that comes gets this one.
+    next_id: PoolId,
 }
 
 /// The owners of one pool's keys now.
@@ -103,8 +114,34 @@ impl ServerIx {
 impl Generation {
     /// Generation 1 of `config`, with all servers live.
     pub fn first(config: Arc<Config>) -> Self {
-        let pools = config.pools.iter().map(|pool| Arc::new(Topology::all_live(pool))).collect();
-        Self { number: 1, config, pools }
+        let pools: Vec<_> = config.pools.iter().map(|pool| Arc::new(Topology::all_live(pool))).collect();
+        let ids = (0..pools.len() as u32).map(PoolId).collect::<Vec<_>>();
+        let next_id = PoolId(ids.len() as u32);
+        Self { number: 1, config, pools, ids, next_id }
+    }
+
+    /// The next generation, of another configuration. `live` has a mask for each of its pools.
+    ///
+    /// A topology that comes out the same is computed again all the same: a reload is rare.
+    pub fn with_config(&self, config: Arc<Config>, live: &[Vec<bool>]) -> Self {
+        debug_assert_eq!(live.len(), config.pools.len(), "one mask per pool");
+        let pools = config.pools.iter().zip(live).map(|(pool, live)| Arc::new(Topology::new(pool, live)));
+        let pools = pools.collect();
+        let mut next_id = self.next_id;
+        let ids = config.pools.iter().map(|pool| {
+            self.id_of(&pool.name).unwrap_or_else(|| {
+                let id = next_id;
+                next_id.0 += 1;
+                id
+            })
+        });
+        let ids = ids.collect();
+        Self { number: self.number + 1, config, pools, ids, next_id }
+    }
+
+    /// The pool of that name.
+    pub fn id_of(&self, name: &str) -> Option<PoolId> {
+        self.config.pools.iter().position(|pool| pool.name == name).map(|at| self.ids[at])
     }
 
     /// The next generation, in which the live servers of one pool are those that `live` marks.
@@ -116,7 +153,7 @@ impl Generation {
         let topology = Topology::new(&self.config.pools[pool.index()], live);
         let mut pools = self.pools.clone();
         pools[pool.index()] = Arc::new(topology);
-        Self { number: self.number + 1, config: Arc::clone(&self.config), pools }
+        Self { number: self.number + 1, pools, ..self.clone() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! New clients: from this worker's own listeners, or dealt by control.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -8,43 +9,54 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::Notify;
 
+use super::DoorId;
 use super::world::World;
 use crate::client::ClientConn;
 use crate::net::{AcceptTrouble, AfterFailure, Listener, Peer, Stream};
-use crate::topology::PoolIx;
+use crate::topology::PoolId;
 
 /// A listener on this thread's runtime.
-enum Door {
+enum Watched {
     Tcp(TcpListener),
     Unix(UnixListener),
+}
+
+/// A listener of this worker, as its task and the orders see it.
+pub(super) struct Door {
+    /// Whose clients come here.
+    pub(super) pool: Cell<PoolId>,
+    closing: Cell<bool>,
+    wake: Notify,
 }
 
 /// The last sweep of a listener takes at most so many connections.
 const LAST_SWEEP: usize = 65_536;
 
-/// Serves the clients that come to `listener` until the worker drains.
-pub(super) fn listen(world: &Rc<World>, pool: PoolIx, listener: Listener) -> io::Result<()> {
-    let door = match listener {
-        Listener::Tcp(listener) => Door::Tcp(TcpListener::from_std(listener)?),
-        Listener::Unix(listener) => Door::Unix(UnixListener::from_std(listener)?),
+/// Serves the clients that come to `listener` until the door is closed.
+pub(super) fn listen(world: &Rc<World>, id: DoorId, pool: PoolId, listener: Listener) -> io::Result<()> {
+    let watched = match listener {
+        Listener::Tcp(listener) => Watched::Tcp(TcpListener::from_std(listener)?),
+        Listener::Unix(listener) => Watched::Unix(UnixListener::from_std(listener)?),
     };
-    world.doors_open.set(world.doors_open.get() + 1);
+    let door = Rc::new(Door { pool: Cell::new(pool), closing: Cell::new(false), wake: Notify::new() });
+    world.doors.borrow_mut().insert(id, Rc::clone(&door));
     let world = Rc::clone(world);
     tokio::task::spawn_local(async move {
-        accept_all(&world, pool, &door).await;
-        match door.into_std() {
-            Ok(listener) => sweep(&world, pool, &listener),
+        accept_all(&world, &door, &watched).await;
+        match watched.into_std() {
+            Ok(listener) => sweep(&world, door.pool.get(), &listener),
             Err(error) => tracing::warn!(%error, "a listener is closed without a last look"),
         }
-        world.doors_open.set(world.doors_open.get() - 1);
+        world.doors.borrow_mut().remove(&id);
         world.changed.notify_one();
     });
     Ok(())
 }
 
 /// Serves a client that was accepted elsewhere.
-pub(super) fn adopt(world: &Rc<World>, pool: PoolIx, peer: Peer) {
+pub(super) fn adopt(world: &Rc<World>, pool: PoolId, peer: Peer) {
     let stream = match peer {
         Peer::Tcp(stream) => TcpStream::from_std(stream).map(Stream::Tcp),
         Peer::Unix(stream) => UnixStream::from_std(stream).map(Stream::Unix),
@@ -55,20 +67,20 @@ pub(super) fn adopt(world: &Rc<World>, pool: PoolIx, peer: Peer) {
     }
 }
 
-/// Accepts until EAGAIN each time, until the worker drains.
-async fn accept_all(world: &Rc<World>, pool: PoolIx, door: &Door) {
+/// Accepts until EAGAIN each time, until the door is closed.
+async fn accept_all(world: &Rc<World>, door: &Door, watched: &Watched) {
     let mut trouble = AcceptTrouble::default();
-    let mut stop = pin!(world.draining.notified());
+    let mut stop = pin!(door.wake.notified());
     stop.as_mut().enable();
     loop {
         let failed = poll_fn(|cx| {
             loop {
-                match door.poll_accept(cx) {
-                    Poll::Ready(Ok(stream)) => welcome(world, pool, stream),
+                match watched.poll_accept(cx) {
+                    Poll::Ready(Ok(stream)) => welcome(world, door.pool.get(), stream),
                     Poll::Ready(Err(error)) => return Poll::Ready(Some(error)),
-                    Poll::Pending if world.is_draining() => return Poll::Ready(None),
+                    Poll::Pending if door.closing.get() => return Poll::Ready(None),
                     Poll::Pending => {
-                        // Wakes this task when the drain begins.
+                        // Wakes this task when the door is to be closed.
                         let _ = stop.as_mut().poll(cx);
                         return Poll::Pending;
                     }
@@ -87,7 +99,7 @@ async fn accept_all(world: &Rc<World>, pool: PoolIx, door: &Door) {
 
 /// Accepts what is queued on a listener that is about to be closed: it would be reset. The kernel is asked itself,
 /// since the runtime does not know yet what came in this turn of the loop.
-fn sweep(world: &Rc<World>, pool: PoolIx, listener: &Listener) {
+fn sweep(world: &Rc<World>, pool: PoolId, listener: &Listener) {
     for _ in 0..LAST_SWEEP {
         match listener.accept() {
             Ok(peer) => adopt(world, pool, peer),
@@ -97,34 +109,47 @@ fn sweep(world: &Rc<World>, pool: PoolIx, listener: &Listener) {
     }
 }
 
-/// A task for the client, if the limits leave room for it.
-fn welcome(world: &Rc<World>, ix: PoolIx, stream: Stream) {
-    let pool = world.pool(ix);
-    let address = world.census.wants_address(ix.index()).then(|| stream.peer_ip()).flatten();
-    let admission = world.census.enter(ix.index(), address);
-    pool.stats.over_client_connections.add(u64::from(admission.over_clients));
-    pool.stats.over_clients_per_address.add(u64::from(admission.over_address));
-    let Some(id) = admission.id else {
-        pool.stats.client_refused.add(1);
-        pool.stats.client_total.add(1);
+/// A task for the client, if the limits leave room for it. The client of a pool that has gone meanwhile is closed.
+fn welcome(world: &Rc<World>, id: PoolId, stream: Stream) {
+    world.own.clients_total.add(1);
+    let Some(place) = world.pools.place(id) else { return };
+    let address = place.seats.wants_address().then(|| stream.peer_ip()).flatten();
+    let admission = world.census.enter(&place.seats, address);
+    let stats = &place.pool.stats;
+    stats.over_client_connections.add(u64::from(admission.over_clients));
+    stats.over_clients_per_address.add(u64::from(admission.over_address));
+    let Some(number) = admission.id else {
+        stats.client_refused.add(1);
+        stats.client_total.add(1);
         return ClientConn::refuse(&stream);
     };
-    let client = ClientConn::new(stream, id, Rc::clone(pool));
-    if world.is_draining() {
+    world.own.clients.add(1);
+    let client = ClientConn::new(stream, number, Rc::clone(&place.pool));
+    if world.is_draining() || place.leaving.get() {
         client.drain();
     }
-    world.clients.borrow_mut().insert(id, Rc::clone(&client));
+    world.clients.borrow_mut().insert(number, Rc::clone(&client));
     let world = Rc::clone(world);
     tokio::task::spawn_local(async move {
         let closed = client.run().await;
-        tracing::debug!(client = id, reason = ?closed, "client closed");
-        world.forget(id, ix, address);
+        tracing::debug!(client = number, reason = ?closed, "client closed");
+        world.forget(number, &place, address);
     });
 }
 
 // === impl Door ===
 
 impl Door {
+    /// What is queued is accepted, then the listener is closed.
+    pub(super) fn close(&self) {
+        self.closing.set(true);
+        self.wake.notify_waiters();
+    }
+}
+
+// === impl Watched ===
+
+impl Watched {
     fn into_std(self) -> io::Result<Listener> {
         Ok(match self {
             Self::Tcp(listener) => Listener::Tcp(listener.into_std()?),

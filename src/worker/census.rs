@@ -7,17 +7,23 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::config::Config;
-use crate::units::Limit;
+use crate::units::{Limit, Mode};
 
 /// Counts clients over all workers, so that `client_connections`, `max_clients` and `clients_per_address` hold exactly.
 /// Touched once when a client comes and once when it goes, never for a request.
 #[derive(Debug)]
 pub struct Census {
-    /// By `PoolIx`.
-    pools: Vec<PoolCount>,
     all: Count,
     last_id: AtomicU64,
+}
+
+/// Clients of one pool, and how many there may be. A reload can change the limits: who is there stays.
+#[derive(Debug)]
+pub struct Seats {
+    all: Count,
+    address_limit: SharedLimit,
+    #[allow(clippy::disallowed_types)] // see above
+    by_address: Mutex<HashMap<IpAddr, u32>>,
 }
 
 /// What became of a new client.
@@ -32,25 +38,17 @@ pub struct Admission {
 }
 
 #[derive(Debug)]
-struct PoolCount {
-    clients: Count,
-    by_address: ByAddress,
-}
-
-#[derive(Debug)]
 struct Count {
-    now: AtomicU32,
-    limit: Limit<u32>,
+    taken: AtomicU32,
+    limit: SharedLimit,
 }
 
+/// A limit that one thread sets and others read: its mode, then its bound.
 #[derive(Debug)]
-struct ByAddress {
-    limit: Limit<u32>,
-    #[allow(clippy::disallowed_types)] // see above
-    clients: Mutex<HashMap<IpAddr, u32>>,
-}
+struct SharedLimit(AtomicU64);
 
 /// Whether one more was counted, and whether the limit was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     Free,
     Over,
@@ -58,106 +56,153 @@ enum Room {
 }
 
 impl Census {
-    /// Nobody, with the limits of `config`.
-    pub fn new(config: &Config) -> Self {
-        let pools = config.pools.iter().map(|pool| PoolCount {
-            clients: Count::new(pool.client_connections),
-            by_address: ByAddress { limit: pool.clients_per_address, clients: Default::default() },
-        });
-        Self {
-            pools: pools.collect(),
-            all: Count::new(config.process.max_clients),
-            last_id: AtomicU64::new(0),
-        }
+    /// Nobody; `limit` is `max_clients`.
+    pub fn new(limit: Limit<u32>) -> Self {
+        Self { all: Count::new(limit), last_id: AtomicU64::new(0) }
     }
 
-    /// Whether clients of a pool are counted by their addresses.
-    pub fn wants_address(&self, pool: usize) -> bool {
-        self.pools[pool].by_address.limit.bound().is_some()
+    /// Another `max_clients` from now on.
+    pub fn set_limit(&self, limit: Limit<u32>) {
+        self.all.limit.set(limit);
     }
 
-    /// Lets one more client of a pool in, if there is room. Pair with [`Census::leave`] if it got a number.
-    pub fn enter(&self, pool: usize, address: Option<IpAddr>) -> Admission {
-        let mut admission = Admission { id: None, over_clients: false, over_address: false };
-        let of_pool = &self.pools[pool];
-        for count in [&self.all, &of_pool.clients] {
-            match count.enter() {
-                Room::Free => {}
-                Room::Over => admission.over_clients = true,
-                Room::Refused => {
-                    admission.over_clients = true;
-                    if std::ptr::eq(count, &of_pool.clients) {
-                        self.all.leave();
-                    }
-                    return admission;
-                }
-            }
-        }
-        match address.map_or(Room::Free, |address| of_pool.by_address.enter(address)) {
-            Room::Free => {}
-            Room::Over => admission.over_address = true,
-            Room::Refused => {
-                admission.over_address = true;
-                of_pool.clients.leave();
+    /// Lets one more client of a pool in, if there is room; `address` if the pool wants it. Pair with [`Census::leave`]
+    /// if it got a number.
+    pub fn enter(&self, pool: &Seats, address: Option<IpAddr>) -> Admission {
+        let (all, of_pool) = (self.all.enter(), pool.all.enter());
+        let of_address = address.map_or(Room::Free, |address| pool.enter_from(address));
+        let mut admission = Admission {
+            id: None,
+            over_clients: all != Room::Free || of_pool != Room::Free,
+            over_address: of_address != Room::Free,
+        };
+        if [all, of_pool, of_address].contains(&Room::Refused) {
+            // What was counted is taken back; what was refused was not counted.
+            if all != Room::Refused {
                 self.all.leave();
-                return admission;
             }
+            if of_pool != Room::Refused {
+                pool.all.leave();
+            }
+            if of_address != Room::Refused {
+                address.into_iter().for_each(|address| pool.leave_from(address));
+            }
+        } else {
+            admission.id = Some(self.last_id.fetch_add(1, Ordering::Relaxed) + 1);
         }
-        admission.id = Some(self.last_id.fetch_add(1, Ordering::Relaxed) + 1);
         admission
     }
 
-    /// A client of a pool is gone.
-    pub fn leave(&self, pool: usize, address: Option<IpAddr>) {
-        if let Some(address) = address {
-            self.pools[pool].by_address.leave(address);
-        }
-        self.pools[pool].clients.leave();
+    /// A client of a pool is gone; `address` as it came in with.
+    pub fn leave(&self, pool: &Seats, address: Option<IpAddr>) {
+        address.into_iter().for_each(|address| pool.leave_from(address));
+        pool.all.leave();
         self.all.leave();
+    }
+}
+
+impl Default for Seats {
+    /// No limit.
+    fn default() -> Self {
+        Self::new(Limit::off(), Limit::off())
+    }
+}
+
+impl Seats {
+    /// All free, with `client_connections` and `clients_per_address`.
+    pub fn new(clients: Limit<u32>, per_address: Limit<u32>) -> Self {
+        Self {
+            all: Count::new(clients),
+            address_limit: SharedLimit::new(per_address),
+            by_address: Default::default(),
+        }
+    }
+
+    /// Other limits from now on. Who came while addresses were not counted is not.
+    pub fn set_limits(&self, clients: Limit<u32>, per_address: Limit<u32>) {
+        self.all.limit.set(clients);
+        self.address_limit.set(per_address);
+    }
+
+    /// Whether clients are counted by their addresses.
+    pub fn wants_address(&self) -> bool {
+        self.address_limit.now().bound().is_some()
+    }
+
+    fn enter_from(&self, address: IpAddr) -> Room {
+        let mut clients = self.by_address.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let taken = clients.entry(origin(address)).or_default();
+        let room = room(&self.address_limit.now(), *taken);
+        if room != Room::Refused {
+            *taken += 1;
+        }
+        room
+    }
+
+    fn leave_from(&self, address: IpAddr) {
+        let mut clients = self.by_address.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(taken) = clients.get_mut(&origin(address)) {
+            *taken -= 1;
+            if *taken == 0 {
+                clients.remove(&origin(address));
+            }
+        }
     }
 }
 
 impl Count {
     fn new(limit: Limit<u32>) -> Self {
-        Self { now: AtomicU32::new(0), limit }
+        Self { taken: AtomicU32::new(0), limit: SharedLimit::new(limit) }
     }
 
     fn enter(&self) -> Room {
-        if !self.limit.is_met(self.now.fetch_add(1, Ordering::Relaxed)) {
-            Room::Free
-        } else if self.limit.only_counts() {
-            Room::Over
-        } else {
+        let room = room(&self.limit.now(), self.taken.fetch_add(1, Ordering::Relaxed));
+        if room == Room::Refused {
             self.leave();
-            Room::Refused
         }
+        room
     }
 
     fn leave(&self) {
-        self.now.fetch_sub(1, Ordering::Relaxed);
+        self.taken.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl ByAddress {
-    fn enter(&self, address: IpAddr) -> Room {
-        let mut clients = self.clients.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let now = clients.entry(origin(address)).or_default();
-        let met = self.limit.is_met(*now);
-        if met && !self.limit.only_counts() {
-            return Room::Refused;
-        }
-        *now += 1;
-        if met { Room::Over } else { Room::Free }
+impl SharedLimit {
+    fn new(limit: Limit<u32>) -> Self {
+        let shared = Self(AtomicU64::new(0));
+        shared.set(limit);
+        shared
     }
 
-    fn leave(&self, address: IpAddr) {
-        let mut clients = self.clients.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(now) = clients.get_mut(&origin(address)) {
-            *now -= 1;
-            if *now == 0 {
-                clients.remove(&origin(address));
-            }
-        }
+    fn set(&self, limit: Limit<u32>) {
+        let mode = match limit.mode {
+            Mode::Off => 0,
+            Mode::Observe => 1,
+            Mode::Enforce => 2,
+        };
+        self.0.store(mode << 32 | u64::from(limit.at), Ordering::Relaxed);
+    }
+
+    fn now(&self) -> Limit<u32> {
+        let packed = self.0.load(Ordering::Relaxed);
+        let mode = match packed >> 32 {
+            0 => Mode::Off,
+            1 => Mode::Observe,
+            _ => Mode::Enforce,
+        };
+        Limit { at: packed as u32, mode }
+    }
+}
+
+/// For one more beside those who have taken a place.
+fn room(limit: &Limit<u32>, taken: u32) -> Room {
+    if !limit.is_met(taken) {
+        Room::Free
+    } else if limit.only_counts() {
+        Room::Over
+    } else {
+        Room::Refused
     }
 }
 
@@ -172,13 +217,6 @@ fn origin(address: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Mode;
-
-    fn census(settings: &str) -> Census {
-        let yaml =
-            format!("alpha: {{listen: '127.0.0.1:1', redis: true, servers: ['127.0.0.1:2:1'], {settings}}}");
-        Census::new(&Config::parse(&yaml, std::path::Path::new("x.yml"), |_| None).unwrap())
-    }
 
     fn address(text: &str) -> Option<IpAddr> {
         Some(text.parse().unwrap())
@@ -186,28 +224,33 @@ mod tests {
 
     #[test]
     fn who_was_refused_takes_no_place() {
-        let census = census("client_connections: 3, clients_per_address: 2");
+        let census = Census::new(Limit::enforced(100));
+        let seats = Seats::new(Limit::enforced(3), Limit::enforced(2));
         let [a, b] = [address("10.0.0.1"), address("10.0.0.2")];
-        assert!(census.enter(0, a).id.is_some() && census.enter(0, a).id.is_some());
-        let third = census.enter(0, a);
+        assert!(census.enter(&seats, a).id.is_some() && census.enter(&seats, a).id.is_some());
+        let third = census.enter(&seats, a);
         assert_eq!((third.id, third.over_clients, third.over_address), (None, false, true));
-        assert!(census.enter(0, b).id.is_some());
-        let fourth = census.enter(0, b);
+        assert!(census.enter(&seats, b).id.is_some());
+        let fourth = census.enter(&seats, b);
         assert_eq!((fourth.id, fourth.over_clients), (None, true));
-        census.leave(0, a);
-        assert!(census.enter(0, a).id.is_some());
-        [a, a, b].into_iter().for_each(|address| census.leave(0, address));
-        assert!(census.pools[0].by_address.clients.lock().unwrap().is_empty());
-        assert_eq!(census.all.now.load(Ordering::Relaxed), 0);
+        census.leave(&seats, a);
+        assert!(census.enter(&seats, a).id.is_some());
+        [a, a, b].into_iter().for_each(|address| census.leave(&seats, address));
+        assert!(seats.by_address.lock().unwrap().is_empty());
+        assert_eq!([&census.all, &seats.all].map(|count| count.taken.load(Ordering::Relaxed)), [0, 0]);
     }
 
     #[test]
     fn a_limit_that_only_counts_refuses_nobody() {
-        let census = census("client_connections: 1 observe, clients_per_address: 1 observe");
-        assert_eq!(census.pools[0].clients.limit.mode, Mode::Observe);
-        let first = census.enter(0, address("::1"));
+        let census = Census::new(Limit::off());
+        let observe = Limit { at: 1, mode: Mode::Observe };
+        let seats = Seats::new(observe, observe);
+        let first = census.enter(&seats, address("2001:db8::1"));
         assert!(first.id.is_some() && !first.over_clients && !first.over_address);
-        let second = census.enter(0, address("::2"));
+        let second = census.enter(&seats, address("2001:db8::2"));
         assert!(second.id.is_some() && second.over_clients && second.over_address, "one /64 is one address");
+        seats.set_limits(Limit::enforced(2), Limit::off());
+        assert!(!seats.wants_address());
+        assert_eq!(census.enter(&seats, None).id, None);
     }
 }

@@ -9,6 +9,7 @@
 
 mod accept;
 mod census;
+mod pools;
 mod world;
 
 use std::sync::Arc;
@@ -16,18 +17,40 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+use crate::backend::LeaseLimit;
 use crate::net::{Listener, Peer};
-pub use crate::stats::{PoolStats, WorkerStats};
-use crate::topology::{Generation, PoolIx, ServerIx};
-pub use census::Census;
+pub use crate::stats::{PoolStats, WorkerBlock, WorkerStats};
+use crate::topology::{Generation, PoolId, PoolIx, ServerIx};
+pub use census::{Census, Seats};
+
+/// What is published to the workers: a generation, and what they count and share in it. Immutable, but for the counts.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// Configuration and owners.
+    pub generation: Arc<Generation>,
+    /// By worker, each in the shape of the generation.
+    pub stats: Vec<Arc<WorkerStats>>,
+    /// Room for clients, by `PoolIx`.
+    pub seats: Vec<Arc<Seats>>,
+    /// Room for leases, by `PoolIx` and `ServerIx`.
+    pub leases: Vec<Vec<Arc<LeaseLimit>>>,
+}
+
+/// A listening address of the process: it keeps its number as long as it is listened on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DoorId(pub u32);
 
 /// What control tells a worker. Rare: never on the path of a request.
 #[derive(Debug)]
 pub enum Order {
     /// Accept clients of a pool from this socket yourself.
-    Listen(PoolIx, Listener),
+    Listen(DoorId, PoolId, Listener),
+    /// Clients that come to that socket belong to another pool from now on.
+    Assign(DoorId, PoolId),
+    /// Accept what is queued there, and close it.
+    Unlisten(DoorId),
     /// Serve this client, accepted by the dealer.
-    Adopt(PoolIx, Peer),
+    Adopt(PoolId, Peer),
     /// Stop accepting, finish what is in flight, close every client; cut what is left after the limit. Then end.
     Drain(Duration),
 }
@@ -53,30 +76,29 @@ pub struct Worker {
     pub index: usize,
     /// Orders to it; an error means that the thread has ended.
     pub orders: mpsc::UnboundedSender<Order>,
-    /// Its cells.
-    pub stats: Arc<WorkerStats>,
+    /// Its own cells; those of pools and servers come with each generation.
+    pub own: Arc<WorkerBlock>,
     /// The thread.
     pub thread: std::thread::JoinHandle<()>,
 }
 
 /// Starts worker `index` on a thread of its own.
 ///
-/// It serves `generations.borrow()` at once and every later one as it is published. `census` is shared by all workers.
+/// It serves `published.borrow()` at once and every later one before it carries out orders that were sent after it.
+/// `census` is shared by all workers.
 pub fn spawn(
     index: usize,
-    generations: watch::Receiver<Arc<Generation>>,
+    published: watch::Receiver<Arc<Published>>,
     notices: mpsc::Sender<Notice>,
     census: Arc<Census>,
 ) -> std::io::Result<Worker> {
-    let servers = generations.borrow().config.pools.iter().map(|pool| pool.servers.len()).collect::<Vec<_>>();
-    let stats = Arc::new(WorkerStats::new(servers));
+    let own = Arc::clone(&published.borrow().stats[index].own);
     let (orders, incoming) = mpsc::unbounded_channel();
-    let seed =
-        world::Seed { index, generations, notices, census, stats: Arc::clone(&stats), orders: incoming };
+    let seed = world::Seed { index, published, notices, census, own: Arc::clone(&own), orders: incoming };
     // The runtime is made here, so that what is wrong with it is an error of the start.
     let runtime = tokio::runtime::Builder::new_current_thread();
     let thread = std::thread::Builder::new()
         .name(format!("worker-{index}"))
         .spawn(move || world::run(runtime, seed))?;
-    Ok(Worker { index, orders, stats, thread })
+    Ok(Worker { index, orders, own, thread })
 }

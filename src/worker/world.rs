@@ -13,38 +13,34 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
-use super::accept;
+use super::accept::{self, Door};
 use super::census::Census;
-use super::{Notice, Order};
-use crate::backend::{Server, Settings};
+use super::pools::{Place, Pools};
+use super::{DoorId, Notice, Order, Published};
 use crate::client::ClientConn;
-use crate::config;
-use crate::dispatch::Pool;
 use crate::exchange::Turn;
-use crate::net::Keepalive;
-use crate::stats::WorkerStats;
-use crate::topology::{Draw, Generation, PoolIx, ServerIx};
+use crate::stats::WorkerBlock;
+use crate::topology::PoolId;
 
 /// What a worker is made from; this much crosses threads.
 pub(super) struct Seed {
     pub(super) index: usize,
-    pub(super) generations: watch::Receiver<Arc<Generation>>,
+    pub(super) published: watch::Receiver<Arc<Published>>,
     pub(super) notices: mpsc::Sender<Notice>,
     pub(super) census: Arc<Census>,
-    pub(super) stats: Arc<WorkerStats>,
+    pub(super) own: Arc<WorkerBlock>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
 }
 
 /// Everything that lives on one worker's thread.
 pub(super) struct World {
-    pools: Vec<Rc<Pool>>,
+    pub(super) pools: Pools,
+    pub(super) own: Arc<WorkerBlock>,
     pub(super) census: Arc<Census>,
     pub(super) clients: RefCell<HashMap<u64, Rc<ClientConn>>>,
     /// Listeners of this worker that still accept.
-    pub(super) doors_open: Cell<u32>,
-    /// Wakes the accept tasks when the drain begins.
-    pub(super) draining: Notify,
-    /// A client or a listener has gone: the drain may be over.
+    pub(super) doors: RefCell<HashMap<DoorId, Rc<Door>>>,
+    /// A client or a listener has gone: a drain may be over.
     pub(super) changed: Notify,
     phase: Cell<Phase>,
 }
@@ -74,23 +70,25 @@ async fn live(mut seed: Seed) {
     let mut sweep = tokio::time::interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let started = sweep.tick().await;
+    world.adopt(&seed.published.borrow_and_update().clone());
     let limit = loop {
         tokio::select! {
             now = sweep.tick() => world.sweep(&turn, now.duration_since(started)),
-            order = seed.orders.recv() => match order {
-                Some(Order::Listen(pool, listener)) => {
-                    if let Err(error) = accept::listen(&world, pool, listener) {
-                        tracing::error!(%error, worker = seed.index, "cannot register a listener");
-                    }
+            order = seed.orders.recv() => {
+                // An order refers to what was published before it was sent.
+                if seed.published.has_changed().unwrap_or(false) {
+                    world.adopt(&seed.published.borrow_and_update().clone());
                 }
-                Some(Order::Adopt(pool, peer)) => accept::adopt(&world, pool, peer),
-                Some(Order::Drain(limit)) => break limit,
-                // Control is gone: nobody can want more from this worker.
-                None => break Duration::ZERO,
-            },
-            Ok(()) = seed.generations.changed() => {
-                let generation = seed.generations.borrow_and_update().clone();
-                world.adopt(&generation);
+                match order {
+                    Some(Order::Drain(limit)) => break limit,
+                    // Control is gone: nobody can want more from this worker.
+                    None => break Duration::ZERO,
+                    Some(order) => world.carry_out(order, seed.index),
+                }
+            }
+            Ok(()) = seed.published.changed() => {
+                let published = seed.published.borrow_and_update().clone();
+                world.adopt(&published);
             }
         }
     };
@@ -116,23 +114,15 @@ const SWEEP: Duration = Duration::from_secs(1);
 
 impl World {
     fn new(seed: &Seed, turn: &Rc<Turn>) -> Self {
-        let generation = seed.generations.borrow().clone();
-        let pools = (0..generation.config.pools.len())
-            .map(|i| Rc::new(pool(seed, turn, &generation, PoolIx(i as u16))))
-            .collect();
         Self {
-            pools,
+            pools: Pools::new(seed.index, turn, seed.notices.clone()),
+            own: Arc::clone(&seed.own),
             census: Arc::clone(&seed.census),
             clients: RefCell::default(),
-            doors_open: Cell::new(0),
-            draining: Notify::new(),
+            doors: RefCell::default(),
             changed: Notify::new(),
             phase: Cell::new(Phase::Serving),
         }
-    }
-
-    pub(super) fn pool(&self, ix: PoolIx) -> &Rc<Pool> {
-        &self.pools[ix.index()]
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -140,10 +130,11 @@ impl World {
     }
 
     /// A client's task has ended.
-    pub(super) fn forget(&self, client: u64, pool: PoolIx, address: Option<IpAddr>) {
+    pub(super) fn forget(&self, client: u64, place: &Place, address: Option<IpAddr>) {
         self.clients.borrow_mut().remove(&client);
-        self.census.leave(pool.index(), address);
-        if self.is_draining() {
+        self.census.leave(&place.seats, address);
+        self.own.clients.sub(1);
+        if self.is_draining() || place.leaving.get() {
             self.changed.notify_one();
         }
     }
@@ -154,20 +145,74 @@ impl World {
         self.clients.borrow().values().for_each(|client| client.sweep());
     }
 
-    /// From the next call on keys belong to whom `generation` says.
-    fn adopt(&self, generation: &Generation) {
-        for (pool, topology) in self.pools.iter().zip(&generation.pools) {
-            pool.adopt(Arc::clone(topology));
+    fn carry_out(self: &Rc<Self>, order: Order, worker: usize) {
+        match order {
+            Order::Listen(door, pool, listener) => {
+                if let Err(error) = accept::listen(self, door, pool, listener) {
+                    tracing::error!(%error, worker, "cannot register a listener");
+                }
+            }
+            Order::Assign(door, pool) => {
+                if let Some(door) = self.doors.borrow().get(&door) {
+                    door.pool.set(pool);
+                }
+            }
+            Order::Unlisten(door) => {
+                if let Some(door) = self.doors.borrow().get(&door) {
+                    door.close();
+                }
+            }
+            Order::Adopt(pool, peer) => accept::adopt(self, pool, peer),
+            Order::Drain(_) => {} // the caller ends on it
         }
+    }
+
+    /// From the next call on `published` holds. Pools that are gone end as at a shutdown, each by itself.
+    fn adopt(self: &Rc<Self>, published: &Published) {
+        if published.generation.number <= self.pools.generation() {
+            return;
+        }
+        let limit = published.generation.config.process.drain_timeout;
+        for place in self.pools.adopt(published) {
+            let id = place.pool.id();
+            let leaving = self.clients_of(id);
+            leaving.iter().for_each(|client| client.drain());
+            let world = Rc::clone(self);
+            tokio::task::spawn_local(async move { world.end_pool(id, limit).await });
+        }
+        self.own.generation.set(published.generation.number);
+    }
+
+    /// Waits until the clients of a removed pool have what they are due, then closes its servers.
+    async fn end_pool(&self, id: PoolId, limit: Duration) {
+        const LOOK: Duration = Duration::from_millis(5);
+        let finished = tokio::time::timeout(limit, async {
+            // At least once: clients may be on their way from control.
+            tokio::time::sleep(LOOK).await;
+            while !self.clients_of(id).is_empty() {
+                tokio::time::sleep(LOOK).await;
+            }
+        });
+        if finished.await.is_err() {
+            let late = self.clients_of(id);
+            tracing::warn!(clients = late.len(), "clients of a removed pool were cut at drain_timeout");
+            late.iter().for_each(|client| client.cut());
+        }
+        self.pools.remove(id);
+    }
+
+    fn clients_of(&self, id: PoolId) -> Vec<Rc<ClientConn>> {
+        let clients = self.clients.borrow();
+        clients.values().filter(|client| client.pool().id() == id).cloned().collect()
     }
 
     /// Finishes what is in flight. Returns how many clients were cut because the limit was reached.
     async fn drain(&self, limit: Duration) -> u64 {
         self.phase.set(Phase::Draining);
-        self.draining.notify_waiters();
+        self.doors.borrow().values().for_each(|door| door.close());
         self.clients.borrow().values().for_each(|client| client.drain());
         let finished = tokio::time::timeout(limit, async {
-            while self.doors_open.get() > 0 || !self.clients.borrow().is_empty() {
+            while !self.doors.borrow().is_empty() || !self.clients.borrow().is_empty() {
                 self.changed.notified().await;
             }
         });
@@ -176,56 +221,10 @@ impl World {
             Err(_) => self.clients.borrow().len() as u64,
         };
         self.clients.borrow().values().for_each(|client| client.cut());
-        self.pools.iter().for_each(|pool| pool.close());
+        self.pools.close();
         // One more turn, so that the tasks of what was closed end and count themselves out.
         tokio::task::yield_now().await;
         tokio::task::yield_now().await;
         cut
-    }
-}
-
-/// Pool `ix` in this worker, with its servers.
-fn pool(seed: &Seed, turn: &Rc<Turn>, generation: &Generation, ix: PoolIx) -> Pool {
-    let config = &generation.config.pools[ix.index()];
-    let cells = &seed.stats.pools[ix.index()];
-    let servers = config.servers.iter().enumerate().map(|(i, server)| {
-        let server_ix = ServerIx(i as u16);
-        let notices = seed.notices.clone();
-        let alarm = move || {
-            // When control is behind, it will see the cells on its next round.
-            let _ = notices.try_send(Notice::Failing(ix, server_ix));
-        };
-        Server::new(settings(config, server), Arc::clone(&cells.servers[i]), Rc::clone(turn), Box::new(alarm))
-    });
-    let pool = Pool::new(
-        Arc::clone(&generation.config),
-        ix,
-        Arc::clone(&generation.pools[ix.index()]),
-        servers.collect(),
-        Arc::clone(&cells.pool),
-        Rc::clone(turn),
-        Draw::seeded(u64::from(std::process::id()) << 16 ^ seed.index as u64),
-    );
-    if config.preconnect {
-        pool.preconnect();
-    }
-    pool
-}
-
-fn settings(pool: &config::Pool, server: &config::Server) -> Settings {
-    let address = server.endpoint.to_string();
-    let label = if server.name == address { address } else { format!("{} ({address})", server.name) };
-    Settings {
-        label,
-        endpoint: server.endpoint.clone(),
-        auth: pool.redis_auth.clone(),
-        db: pool.redis_db,
-        timeout: pool.timeout,
-        connect_timeout: pool.connect_timeout,
-        queue: pool.server_queue,
-        // Whatever `tcpkeepalive` says: a dead host must not keep requests waiting for ever (B19).
-        keepalive: Keepalive::Fast,
-        connections: pool.server_connections.get(),
-        failure_limit: pool.server_failure_limit.get(),
     }
 }

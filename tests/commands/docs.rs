@@ -42,6 +42,8 @@ with; a test compares it with live servers.
   keys), any server will do.
 - **Split**: cut into one part for each server concerned, and the replies made into one. For the client it is one
   command; for the servers it isn't, see below.
+- **Keys together, own connection**: like that, on a connection to the server that the client has for itself meanwhile.
+- **Transaction**: see below.
 - **Any server**: has no key, and every server gives the same answer or an equally good one. It goes to the first live
   server in the order of the names, always the same one while that lives.
 - **shardwise**: answered by the proxy itself.
@@ -68,6 +70,31 @@ parts may have been executed by then, so after a failed `MSET` or `DEL` some key
 
 `MSETNX` is never split: it would have to undo what other servers did.
 
+## Transactions
+
+`MULTI`, `EXEC`, `DISCARD`, `WATCH` and `UNWATCH` do what they do on one Redis, for keys of one server: the first command with a
+key, or the first `WATCH`, says which. A key of another server is answered by `-CROSSSLOT …`, and `EXEC` then by `-EXECABORT …`, as after
+any other command that could not be queued. Keys that share a hash tag are on one server. A transaction without any key works, too.
+
+From its first key to the reply of `EXEC` or `DISCARD` a client has a connection to that server for itself, out of a pool of
+kept ones; `max_leases` says how many clients may have one at once for each server. When that connection is lost, so is the
+transaction, or the watch: the next `EXEC` says `-EXECABORT Transaction discarded because of: the connection to … was lost`.
+
+What concerns the client's connection and not the data (`SELECT`, `AUTH`, `HELLO`, `CLIENT …`, `CONFIG …`) can't be queued: it is
+answered by Redis's `-ERR Command not allowed inside a transaction`.
+
+## Databases and protocols
+
+`SELECT` and `HELLO` change the client that sends them and nobody else: its requests then go over server connections for that database
+and protocol, which are opened when they are first needed. `HELLO 3` needs servers that speak RESP3 (Redis 6).
+
+## Blocking commands
+
+`BLPOP` and its like, and `XREAD` and `XREADGROUP` with `BLOCK`, wait on a connection that the client has for itself, so nobody
+else waits with it. What the client sends behind is looked at when it has been answered, as in Redis. The pool's `timeout` begins when the
+time is over that the client asked for. When the client closes its connection, that to the server is closed at once, so no element is
+taken for a client that is known to have gone. When the proxy shuts down, clients that wait get an error.
+
 ## SORT with BY and GET
 
 Only the key that is sorted and the destination behind `STORE` decide where `SORT` goes, and they must live together. The
@@ -76,8 +103,7 @@ own data, and takes those that live elsewhere for absent. Use patterns only with
 
 ## Commands of which some calls are supported
 
-Whether `XREAD` and `XREADGROUP` block is decided by their arguments: without `BLOCK` they are supported. So is `COPY` without
-`DB`.
+`COPY` is supported without `DB`.
 
 ## What is not supported
 
@@ -85,7 +111,7 @@ The answer is an error in its place among the replies; the connection lives, and
 begins like that of a Redis that doesn't know the command, so that clients do without it, and then says what is missing:
 
 ```
--ERR unknown command 'MULTI', shardwise does not support transactions
+-ERR unknown command 'MONITOR', shardwise does not support the administration of servers
 ```
 
 `COMMAND`, `COMMAND INFO` and the like tell only what is supported.
@@ -142,6 +168,9 @@ fn handling(row: &Row) -> String {
         Handling::Split(SplitKind::Concat) => "split: values in order".to_owned(),
         Handling::Split(SplitKind::AllOk) => "split: OK if all are".to_owned(),
         Handling::Split(SplitKind::Sum) => "split: sum".to_owned(),
+        Handling::Pinned(_) => "keys together, own connection".to_owned(),
+        Handling::Wait => "every server that the client wrote to: the least".to_owned(),
+        Handling::Transaction(_) => "transaction".to_owned(),
         Handling::AnyServer => "any server".to_owned(),
         Handling::Local(_) => "shardwise".to_owned(),
         Handling::Unsupported(why) => format!("not supported: {}", why.phrase()),
@@ -207,7 +236,7 @@ fn note(row: &Row) -> String {
         }
         "pfmerge" => "without sources: the destination alone",
         "ping" => "if the pool says `ping: reply`; else refused as an unknown command",
-        "select" => "only the database that the pool uses",
+        "select" => "the databases below the pool's `databases`",
         "config|get" => "the parameters that tools ask for",
         "evalsha" | "evalsha_ro" => "a script is known to the servers where `EVAL` has run it",
         "time" => "the clock of that server",
@@ -215,7 +244,7 @@ fn note(row: &Row) -> String {
     };
     let unless = match row.unless {
         Unless::Never => "",
-        Unless::Block => "not supported with `BLOCK`",
+        Unless::Block => "with `BLOCK`: own connection",
         Unless::Database => "not supported with `DB`",
     };
     let origin = if row.origin == Origin::Valkey { "not in Redis 7.0" } else { "" };

@@ -1,8 +1,10 @@
 //! Which arguments are keys: against COMMAND GETKEYS of live servers for calls of every command, and by hand where
 //! options decide.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
-use shardwise::command::{Call, CallError, CommandTable, Handling, KeyError, Why};
+use shardwise::command::{Call, CallError, CommandTable, Handling, KeyError, Pin, TimeoutAt, Why};
 
 use super::live::{Server, Value};
 use super::request::Request;
@@ -296,23 +298,53 @@ fn contradictions_are_told() {
 
 /// B11: whether XREAD blocks is decided by its arguments, and not by its name.
 #[test]
-fn options_that_are_not_supported_are_refused() {
-    let refused = Handling::Unsupported(Why::Blocking);
+fn options_tell_what_is_pinned_and_what_is_refused() {
+    let pinned = |at| Handling::Pinned(Pin::Block(at));
     let elsewhere = Handling::Unsupported(Why::Databases);
     for (request, handling) in [
         ("XREAD STREAMS a 0", Handling::Keyed),
         ("XREAD STREAMS block 0", Handling::Keyed),
         ("XREADGROUP GROUP block block STREAMS a >", Handling::Keyed),
-        ("XREAD BLOCK 0 STREAMS a $", refused),
-        ("XREAD COUNT 1 block 10 STREAMS a $", refused),
-        ("XREADGROUP GROUP g c NOACK Block 0 STREAMS a >", refused),
-        ("BLPOP a 0", refused),
+        ("XREAD BLOCK 0 STREAMS a $", pinned(TimeoutAt::Option)),
+        ("XREAD COUNT 1 block 10 STREAMS a $", pinned(TimeoutAt::Option)),
+        ("XREADGROUP GROUP g c NOACK Block 0 STREAMS a >", pinned(TimeoutAt::Option)),
+        ("BLPOP a 0", pinned(TimeoutAt::Last)),
         ("COPY db db", Handling::Keyed),
         ("COPY a b REPLACE", Handling::Keyed),
         ("COPY a b REPLACE db 1", elsewhere),
     ] {
         assert_eq!(call(&Request::words(request), |call| call.handling()), handling, "{request}");
     }
+}
+
+/// The pool's timeout must not cut what a client asks to wait for.
+#[test]
+fn how_long_a_call_may_wait_is_in_its_arguments() {
+    let seconds = |seconds| Some(Duration::from_secs_f64(seconds));
+    for (request, expected) in [
+        ("BLPOP a 0", None),
+        ("BLPOP a b 1.5", seconds(1.5)),
+        ("BRPOPLPUSH a b 3", seconds(3.0)),
+        ("BLMOVE a b LEFT LEFT 0.25", seconds(0.25)),
+        ("BLMPOP 2 1 a LEFT", seconds(2.0)),
+        ("BZMPOP 0.0 1 a MIN", None),
+        ("BZPOPMIN a 7", seconds(7.0)),
+        ("XREAD COUNT 1 BLOCK 1500 STREAMS a $", seconds(1.5)),
+        ("XREADGROUP GROUP g c BLOCK 0 STREAMS a >", None),
+        // Errors, which a server answers at once.
+        ("BLPOP a -1", seconds(0.0)),
+        ("BLPOP a x", seconds(0.0)),
+        ("BLPOP a nan", seconds(0.0)),
+        ("XREAD BLOCK x STREAMS a $", seconds(0.0)),
+    ] {
+        let wait = call(&Request::words(request), |call| match call.handling() {
+            Handling::Pinned(Pin::Block(at)) => call.wait(at),
+            other => panic!("{request}: {other:?}"),
+        });
+        assert_eq!(wait, expected, "{request}");
+    }
+    let century = call(&Request::words("BLPOP a 1e300"), |call| call.wait(TimeoutAt::Last));
+    assert!(century.is_some_and(|wait| std::time::Instant::now().checked_add(wait).is_some()));
 }
 
 /// What options and numbers of keys may look like.

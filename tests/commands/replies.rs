@@ -36,9 +36,14 @@ fn what_is_listed_is_what_is_supported() {
         .map(|(_, row)| row.name);
     assert_eq!(listed, supported.collect());
     assert_eq!(listed, list("COMMAND LIST").unwrap());
-    for (name, known) in
-        [("GET", true), ("Config|Get", true), ("config|set", false), ("multi", false), ("", false)]
-    {
+    for (name, known) in [
+        ("GET", true),
+        ("Config|Get", true),
+        ("config|set", false),
+        ("multi", true),
+        ("monitor", false),
+        ("", false),
+    ] {
         assert_eq!(table().command_named(name.as_bytes()).is_some(), known, "{name}");
     }
 }

@@ -46,6 +46,7 @@ fn what_is_not_given_is_as_with_twemproxy() {
     assert_eq!((pool.ping, pool.readmit, pool.read_only), (Ping::Reject, Readmit::Probe, false));
     assert_eq!(pool.connect_timeout, Duration::from_secs(1));
     assert_eq!((pool.max_pending.at, pool.out_soft.at, pool.out_hard.at), (1024, 1 << 20, 1 << 30));
+    assert_eq!((pool.max_leases.get(), pool.databases.get()), (1000, 16));
     assert_eq!((pool.max_bulk, pool.max_args, pool.max_inline), (512 << 20, 1 << 20, 64 << 10));
     let process = &config.process;
     assert_eq!((process.threads, process.max_clients), (Threads::Auto, Limit::off()));

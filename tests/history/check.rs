@@ -140,7 +140,7 @@ fn names(value: &Value, tag: &[u8]) -> bool {
         Value::Array(values) => values.iter().all(|value| names(value, tag)),
         Value::Nil => true,
         Value::Error(text) => text.starts_with("WRONGTYPE"),
-        Value::Int(_) | Value::Simple(_) => false,
+        _ => false,
     }
 }
 

@@ -24,6 +24,7 @@ pub fn pool(hash: KeyHash, distribution: Distribution, mut servers: Vec<Server>)
         reuseport: false,
         redis_auth: None,
         redis_db: 0,
+        databases: some(16),
         preconnect: false,
         auto_eject_hosts: false,
         server_connections: some(1),
@@ -46,6 +47,7 @@ pub fn pool(hash: KeyHash, distribution: Distribution, mut servers: Vec<Server>)
         max_args: 1 << 20,
         max_inline: 64 << 10,
         connect_timeout: Duration::from_secs(1),
+        max_leases: some(1_000),
     }
 }
 

@@ -204,8 +204,10 @@ fn a_server_that_refuses_the_password_is_named() {
     for i in 0..100 {
         let reply = client.call(["SET", &format!("key:{i:x}"), "v"]);
         if reply != Value::ok() {
-            let text =
-                format!("ERR Connection refused: {}, AUTH or SELECT failed", shards.servers[1].address());
+            let text = format!(
+                "ERR Connection refused: {}, AUTH, HELLO or SELECT failed",
+                shards.servers[1].address()
+            );
             assert_eq!(reply, error(&text));
             refused += 1;
         }
@@ -225,7 +227,8 @@ fn a_server_that_refuses_the_password_is_named() {
 #[test]
 fn a_database_that_the_server_does_not_have_is_an_error() {
     let shards = Shards::with_servers([Redis::start()], "redis_db: 99", &["--threads", "1"]);
-    let text = format!("ERR Connection refused: {}, AUTH or SELECT failed", shards.servers[0].address());
+    let text =
+        format!("ERR Connection refused: {}, AUTH, HELLO or SELECT failed", shards.servers[0].address());
     assert_eq!(shards.client().call(["SET", "k", "v"]), error(&text));
     assert!(shards.proxy.log().contains("DB index is out of range"), "{}", shards.proxy.log());
 }

@@ -415,7 +415,7 @@ fn conversations(a: &str, b: &str) -> Vec<Vec<u8>> {
         all(&[&["SET", a, "1"], &["GET", b], &["INCR", a], &["GET", a], &["DEL", a]]),
         all(&[&["MSET", a, "", b, "\r\n"], &["MGET", a, b, a, "none"], &["DEL", a, b, a]]),
         all(&[&["RPUSH", b, "x", "", "y"], &["LRANGE", b, "0", "-1"], &["GET", b], &["UNLINK", b]]),
-        all(&[&["RENAME", a, b], &["MULTI"], &["NOSUCH", "x"], &["GET"], &["EXISTS", a, b]]),
+        all(&[&["RENAME", a, b], &["MONITOR"], &["NOSUCH", "x"], &["GET"], &["EXISTS", a, b]]),
         format!("SET {a} \"\\x00\\r\\n\"\r\nGET {a}\n\r\nDEL {a} {b}\r\n").into_bytes(),
         all(&[&["CLIENT", "SETNAME", "n"], &["CLIENT", "GETNAME"], &["SELECT", "0"], &["SELECT", "x"]]),
         all(&[&["EVAL", "return {1, {2, {}}, 'x', false, redis.error_reply('E x')}", "1", b], &["GET", a]]),
@@ -472,7 +472,7 @@ fn garbage(a: &str, b: &str) -> Vec<Vec<u8>> {
         vec!["DEL", a, b],
         vec!["RENAME", a, b],
         vec!["EVAL", "return {1, {2, {}}, 'x', false}", "1", a],
-        vec!["MULTI"],
+        vec!["MONITOR"],
         vec!["HELLO", "2"],
         vec!["COMMAND", "COUNT"],
         vec!["EXISTS", "", "\r\n", "*1\r\n"],
@@ -500,7 +500,7 @@ fn a_pipeline_of_ten_thousand_is_answered_in_order() {
         .enumerate()
         .map(|(i, key)| match i % 5 {
             0 => vec!["ECHO", key],
-            1 => vec!["MULTI"],
+            1 => vec!["MONITOR"],
             2 => vec!["INCR", key],
             _ => vec!["GET", key],
         })
@@ -508,7 +508,7 @@ fn a_pipeline_of_ten_thousand_is_answered_in_order() {
     let replies = client.pipeline(&commands);
     for ((i, key), reply) in keys.iter().enumerate().zip(replies) {
         match i % 5 {
-            1 => assert!(reply.is_error("ERR unknown command 'MULTI'"), "{reply:?}"),
+            1 => assert!(reply.is_error("ERR unknown command 'MONITOR'"), "{reply:?}"),
             2 => assert!(reply.is_error("ERR value is not an integer"), "{reply:?}"),
             _ => assert_eq!(reply, Value::bulk(key)),
         }

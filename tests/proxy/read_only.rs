@@ -1,6 +1,6 @@
 //! Pools with `read_only: true`.
 
-use shardwise::command::{CommandTable, Flags, Handling, Origin};
+use shardwise::command::{CommandTable, Flags, Handling, Origin, Pin};
 
 use crate::support::{Shards, Value};
 
@@ -43,7 +43,13 @@ fn writes_are_refused_and_reads_are_not() {
     ] {
         assert_eq!(client.call(request), reply, "{request:?}");
     }
-    assert!(client.call(["MULTI"]).is_error("ERR unknown command"));
+    assert!(client.call(["MONITOR"]).is_error("ERR unknown command"));
+    // The keys of a transaction are no exception.
+    let replies = client.pipeline([&["MULTI"][..], &["GET", "a"], &["EXEC"]]);
+    assert_eq!(replies[2], Value::array([Value::bulk("1")]));
+    let replies = client.pipeline([&["MULTI"][..], &["GET", "a"], &["SET", "a", "2"], &["EXEC"]]);
+    assert_eq!(replies[2], refused);
+    assert!(replies[3].is_error("EXECABORT "), "{replies:?}");
     assert!(client.call(["SET", "a"]).is_error("ERR wrong number of arguments"));
     assert_eq!(client.call(["MGET", "a", "b"]), Value::array([Value::bulk("1"), Value::bulk("2")]));
 }
@@ -55,7 +61,10 @@ fn what_may_write_is_refused_by_the_table() {
     let mut client = shards.client();
     let refused = Value::Error(REFUSED.into());
     for (_, row) in CommandTable::builtin().rows().filter(|(_, row)| row.origin == Origin::Redis70) {
-        if !matches!(row.usual_handling(), Handling::Keyed | Handling::Split(_)) {
+        if !matches!(
+            row.usual_handling(),
+            Handling::Keyed | Handling::Split(_) | Handling::Pinned(Pin::Block(_))
+        ) {
             continue;
         }
         let mut words: Vec<String> = row.name.split('|').map(str::to_owned).collect();

@@ -210,7 +210,7 @@ impl World {
                 assert!(!text.as_str().is_empty());
                 Outbox::answer(client, |out| out.extend_from_slice(b"-ERR Connection refused\r\n"));
             }
-            Plan::Local(local) => panic!("nobody asked for {local:?}"),
+            other => panic!("nobody asked for {other:?}"),
         }
         true
     }

@@ -1,4 +1,4 @@
-//! A small blocking RESP2 client that hides nothing.
+//! A small blocking client of RESP2 and RESP3 that hides nothing.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -19,10 +19,14 @@ impl Resp {
     /// Connects over TCP.
     pub fn tcp(address: impl Into<SocketAddr>) -> Self {
         let address = address.into();
-        let stream =
-            TcpStream::connect(address).unwrap_or_else(|e| panic!("no connection to {address}: {e}"));
-        stream.set_nodelay(true).expect("an open socket");
-        Self::over(Socket::Tcp(stream))
+        Self::try_tcp(address).unwrap_or_else(|e| panic!("no connection to {address}: {e}"))
+    }
+
+    /// Connects over TCP, if somebody listens.
+    pub fn try_tcp(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        Ok(Self::over(Socket::Tcp(stream)))
     }
 
     /// Connects to a port on loopback.
@@ -118,7 +122,7 @@ impl Resp {
         self.try_read().unwrap_or_else(|e| panic!("no reply: {e}"))
     }
 
-    /// Reads one reply; an error for EOF, reset, timeout, and bytes that are no RESP2.
+    /// Reads one reply; an error for EOF, reset, timeout, and bytes that are no RESP.
     pub fn try_read(&mut self) -> io::Result<Value> {
         let line = self.read_line()?;
         let (&kind, rest) = line.split_first().ok_or_else(|| invalid("an empty line"))?;
@@ -142,8 +146,35 @@ impl Resp {
                 None => Ok(Value::Nil),
                 Some(n) => (0..n).map(|_| self.try_read()).collect::<io::Result<_>>().map(Value::Array),
             },
+            b'_' if rest.is_empty() => Ok(Value::Null),
+            b'#' if rest == b"t" || rest == b"f" => Ok(Value::Bool(rest == b"t")),
+            b',' => Ok(Value::Double(text())),
+            b'(' => Ok(Value::BigNumber(text())),
+            b'=' => {
+                let mut bytes =
+                    self.try_read_raw(length(rest)?.ok_or_else(|| invalid("a verbatim string"))? + 2)?;
+                bytes.truncate(bytes.len() - 2);
+                Ok(Value::Verbatim(bytes))
+            }
+            b'~' => self.try_read_many(rest, 1).map(Value::Set),
+            b'>' => self.try_read_many(rest, 1).map(Value::Push),
+            b'%' => {
+                let mut items = self.try_read_many(rest, 2)?.into_iter();
+                let pairs = std::iter::from_fn(|| Some((items.next()?, items.next()?)));
+                Ok(Value::Map(pairs.collect()))
+            }
+            b'|' => {
+                self.try_read_many(rest, 2)?;
+                self.try_read()
+            }
             _ => Err(invalid(&String::from_utf8_lossy(&line))),
         }
+    }
+
+    /// As many replies as `digits` say, `each` times.
+    fn try_read_many(&mut self, digits: &[u8], each: usize) -> io::Result<Vec<Value>> {
+        let count = length(digits)?.ok_or_else(|| invalid("a length below 0"))?;
+        (0..count * each).map(|_| self.try_read()).collect()
     }
 
     /// Reads exactly `n` bytes as they come.
@@ -257,6 +288,22 @@ pub enum Value {
     Array(Vec<Value>),
     /// `$-1` or `*-1`
     Nil,
+    /// `_`
+    Null,
+    /// `#t` or `#f`
+    Bool(bool),
+    /// `,n`, as it was written
+    Double(String),
+    /// `(n`
+    BigNumber(String),
+    /// `=n`, the format in front
+    Verbatim(Vec<u8>),
+    /// `%n`
+    Map(Vec<(Value, Value)>),
+    /// `~n`
+    Set(Vec<Value>),
+    /// `>n`
+    Push(Vec<Value>),
 }
 
 impl Value {
@@ -382,6 +429,13 @@ impl fmt::Debug for Value {
             }
             Self::Bulk(bytes) => write!(f, "\"{}\"", bytes.escape_ascii()),
             Self::Array(items) => f.debug_list().entries(items).finish(),
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => write!(f, "#{value}"),
+            Self::Double(text) | Self::BigNumber(text) => write!(f, ",{text}"),
+            Self::Verbatim(bytes) => write!(f, "={}", bytes.escape_ascii()),
+            Self::Map(pairs) => f.debug_map().entries(pairs.iter().map(|(key, value)| (key, value))).finish(),
+            Self::Set(items) => f.debug_set().entries(items).finish(),
+            Self::Push(items) => f.debug_tuple("Push").field(items).finish(),
             Self::Nil => f.write_str("nil"),
         }
     }

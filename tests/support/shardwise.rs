@@ -53,6 +53,21 @@ impl Shardwise {
         Command::new(Self::PROGRAM).args(args).current_dir(dir.path()).output().expect("the program starts")
     }
 
+    /// Puts another configuration in the place of its file, as an editor does, and has it reloaded by SIGUSR1: what
+    /// the log says of that.
+    #[track_caller]
+    pub fn reload(&mut self, yaml: &str) -> String {
+        let before = self.log().len();
+        let new = self.dir.path().join("conf.new");
+        std::fs::write(&new, yaml).expect("a file in a folder of our own");
+        std::fs::rename(new, self.config_path()).expect("the same folder");
+        self.signal(Signal::USR1);
+        let said = || self.log()[before..].to_owned();
+        let ends = [", adopted in ", "reload refused: nothing has changed"];
+        super::wait_until("the end of a reload", PATIENCE, || ends.iter().any(|end| said().contains(end)));
+        said()
+    }
+
     /// The configuration file it was started with; a test of reload rewrites it.
     pub fn config_path(&self) -> PathBuf {
         self.dir.path().join(CONFIG)

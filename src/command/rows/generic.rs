@@ -71,11 +71,11 @@ pub const ROWS: &[Row] = &[
     row("unlink", -2, WRITE | FAST, &[all_from(1, RM | DELETE)], Split(Sum))
         .request(RequestPolicy::MultiShard)
         .reply(ReplyPolicy::AggSum),
-    row("wait", 3, NOSCRIPT, &[], Unsupported(Replication))
+    row("wait", 3, NOSCRIPT, &[], Wait)
         .request(RequestPolicy::AllShards)
         .reply(ReplyPolicy::AggMin)
         .acl(Categories::CONNECTION),
-    row("waitaof", 4, BLOCKING, &[], Unsupported(Replication))
+    row("waitaof", 4, BLOCKING, &[], Wait)
         .request(RequestPolicy::AllShards)
         .reply(ReplyPolicy::AggMin)
         .acl(Categories::CONNECTION)

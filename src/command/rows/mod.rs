@@ -50,9 +50,11 @@ mod words {
     pub(super) use super::super::row::CommandQuery::*;
     pub(super) use super::super::row::Handling::*;
     pub(super) use super::super::row::Local::*;
+    pub(super) use super::super::row::Pin::*;
     pub(super) use super::super::row::SplitKind::*;
+    pub(super) use super::super::row::Transaction::*;
     pub(super) use super::super::row::Why::*;
-    pub(super) use super::super::row::{ReplyPolicy, RequestPolicy, Row, Unless, row};
+    pub(super) use super::super::row::{ReplyPolicy, RequestPolicy, Row, TimeoutAt, Unless, row};
     pub(super) use super::super::spec::*;
 }
 
@@ -60,7 +62,7 @@ mod words {
 mod tests {
     use super::super::flags::{Flags, KeyFlags};
     use super::super::keys::KeyRule;
-    use super::super::row::{Handling, ReplyPolicy, RequestPolicy, SplitKind, Unless};
+    use super::super::row::{Handling, Pin, ReplyPolicy, RequestPolicy, SplitKind, Unless};
     use super::super::spec::{BeginSearch, KeySpec};
     use super::*;
 
@@ -95,12 +97,13 @@ mod tests {
         }
     }
 
-    /// A command that may block and isn't refused would hold up everybody behind it.
+    /// A command that may block on a shared connection would hold up everybody behind it.
     #[test]
-    fn commands_that_may_block_are_refused_or_looked_at() {
+    fn commands_that_may_block_are_pinned_refused_or_looked_at() {
         for row in rows() {
             if row.flags.contains(Flags::BLOCKING) && row.unless != Unless::Block {
-                assert!(matches!(row.handling, Handling::Unsupported(_)), "{}", row.name);
+                let is_pinned = matches!(row.handling, Handling::Pinned(Pin::Block(_)) | Handling::Wait);
+                assert!(is_pinned || matches!(row.handling, Handling::Unsupported(_)), "{}", row.name);
             }
         }
     }
@@ -110,7 +113,7 @@ mod tests {
     fn what_is_sent_to_servers_has_keys_or_is_listed_here() {
         let keyless = rows().filter_map(|row| match row.handling {
             Handling::AnyServer => Some(row.name),
-            Handling::Keyed | Handling::Split(_) => {
+            Handling::Keyed | Handling::Split(_) | Handling::Pinned(_) => {
                 assert_ne!(row.rule, KeyRule::None, "{} has no keys to be routed by", row.name);
                 None
             }

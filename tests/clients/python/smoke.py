@@ -18,6 +18,9 @@ def main(host, port):
         ("mset and mget over all shards", mset_and_mget),
         ("del, unlink, exists count over all shards", deletes),
         ("a pipeline of 300 in order", pipeline),
+        ("a transaction, which is what pipeline() makes by default", transaction),
+        ("a watched key that changes", watch),
+        ("a blocking pop", blocking_pop),
         ("lists", lists),
         ("hashes", hashes),
         ("sets and sorted sets", sets),
@@ -39,19 +42,10 @@ def main(host, port):
     return 1 if failed else 0
 
 
-def connect(host, port):
-    """With redis-py's defaults; with RESP2 asked for where the other side has nothing newer."""
-    client = redis.Redis(host=host, port=port)
-    try:
-        client.exists(key("connected"))
-        print(f"ok     redis-py {redis.__version__}: connects with its defaults")
-        return client
-    except redis.ResponseError as refused:
-        if not str(refused).startswith("NOPROTO"):
-            raise
-        print(f"note   redis-py {redis.__version__}: its default HELLO 3 got '{refused}'; goes on with protocol=2")
-        client.close()
-        return redis.Redis(host=host, port=port, protocol=2)
+def connect(host, port, **options):
+    client = redis.Redis(host=host, port=port, **options)
+    client.exists(key("connected"))
+    return client
 
 
 def key(name):
@@ -113,6 +107,47 @@ def pipeline(client):
         value = f"value {i}".encode()
         wanted += [True, value, len(value)]
     expect(answers, wanted)
+
+
+def transaction(client):
+    name = key("transaction")
+    client.delete(name)
+    with client.pipeline() as batch:
+        answers = batch.set(name, 1).incr(name).get(name).execute()
+    expect(answers, [True, 2, b"2"])
+    with client.pipeline() as batch:
+        answers = batch.lpush(name, "x").get(name).execute(raise_on_error=False)
+    expect([type(answers[0]), answers[1]], [redis.ResponseError, b"2"])
+
+
+def watch(client):
+    name = key("watched")
+    client.set(name, 1)
+    with client.pipeline() as batch:
+        batch.watch(name)
+        value = int(batch.get(name))
+        client.incr(name)
+        batch.multi()
+        batch.set(name, value + 10)
+        try:
+            batch.execute()
+        except redis.WatchError:
+            pass
+        else:
+            raise AssertionError("EXEC succeeded although the key had changed")
+    add = lambda batch: batch.multi() or batch.incrby(name, 10)
+    expect(client.transaction(add, name), [12])
+
+
+def blocking_pop(client):
+    name = key("queue")
+    client.delete(name)
+    expect(client.blpop([name], timeout=0.05), None)
+    pusher = threading.Timer(0.1, lambda: client.rpush(name, "x"))
+    pusher.start()
+    popped = client.blpop([name], timeout=10)
+    pusher.join()
+    expect(tuple(popped), (name, b"x"))
 
 
 def lists(client):
