@@ -23,9 +23,10 @@ test: ## unit, property and layer tests, real servers, a smoke test of each clie
 	$(CARGO) test --locked --no-fail-fast
 	$(CARGO) test --locked --benches
 
-test-clients: ## every test of every client library, and a small run of the OpenResty scenario
+test-clients: ## every test of every client library, of redis_exporter, promtool and a browser, and a small run of the OpenResty scenario
 	tests/setup.sh test
-	$(CARGO) test --locked --test clients -- --include-ignored --nocapture --test-threads=1
+	tests/setup.sh operating
+	$(CARGO) test --locked --test clients --test operating -- --include-ignored --nocapture --test-threads=1
 	tests/setup.sh openresty
 	python3 benches/openresty.py --binary target/debug/shardwise --short 500 --pooled 2000
 
@@ -50,7 +51,7 @@ reliability: ## figures of docs/reliability.md: thousands of clients, floods, a 
 	$(CARGO) build --release --locked
 	python3 benches/reliability.py $(OPTIONS)
 
-bench: ## writes docs/benchmarks.md: Redis, shardwise, nutcracker, Envoy (an hour; SCALE=0.01 takes minutes)
+bench: ## writes docs/benchmarks.md: Redis, shardwise, nutcracker, Envoy (up to an hour; SCALE=0.01: a minute)
 	tests/setup.sh bench
 	$(CARGO) build --release --locked
 	python3 benches/benchmarks.py --scale $(or $(SCALE),1) $(OPTIONS)

@@ -3,9 +3,12 @@
 mod support;
 
 mod proxy {
+    mod across;
+    mod admin;
     mod auth;
     mod blocking;
     mod bounds;
+    mod client_family;
     mod compare;
     mod crosskeys;
     mod databases;
@@ -17,11 +20,13 @@ mod proxy {
     mod limits;
     mod load;
     mod local;
+    mod metrics;
     mod placement;
     mod protocol;
     mod read_only;
     mod reload;
     mod resp3;
+    mod scripts;
     mod split;
     mod stats_port;
     mod support_selftest;

@@ -280,6 +280,10 @@ fn generations_share_what_stays() {
         max_clients: Limit::off(),
         drain_timeout: Duration::from_secs(10),
         log_format: LogFormat::Text,
+        metrics: None,
+        admin: None,
+        admin_password: None,
+        slowlog_slower_than: None,
         reload_on_hup: false,
         reload_on_change: false,
     };

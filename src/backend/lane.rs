@@ -92,6 +92,13 @@ impl Lane {
         Ok(())
     }
 
+    /// Connections to this server that were lost since the start: when the number has changed, it may have been restarted, and
+    /// what it knew may be gone.
+    pub fn epoch(&self) -> u64 {
+        let stats = &self.shared.stats;
+        stats.server_eof.value() + stats.server_err.value() + stats.server_timedout.value()
+    }
+
     /// Whether all that `client` has sent to this lane has its outcome, so that what it sends next may take another connection.
     pub fn is_through(&self, client: &Rc<dyn Recipient>) -> Result<(), Fenced> {
         if self.awaits(client) { Err(Fenced) } else { Ok(()) }
@@ -112,7 +119,6 @@ impl Lane {
                 let shared = &self.shared;
                 let now = shared.turn.now(Instant::now);
                 let len = pipe.push(request, ticket, now, &shared.turn.buffers);
-                pipe.delay();
                 shared.count_request(len);
                 shared.show_queues(pipe);
                 return;
@@ -191,8 +197,8 @@ impl Lane {
         })
     }
 
-    /// Whether a reply for `client` is awaited here.
-    fn awaits(&self, client: &Rc<dyn Recipient>) -> bool {
+    /// Whether a reply for `client` is awaited here, by whatever connection.
+    pub fn awaits(&self, client: &Rc<dyn Recipient>) -> bool {
         let here = match &*self.link.borrow() {
             Link::Idle | Link::Down(_) | Link::Closed => false,
             Link::Connecting(pipe) => pipe.awaits(|ticket| ticket.is_for(client)),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::connect::ConnectError;
 use super::lane::Lane;
 use super::lease::{Lease, LeaseLimit, Leases, LeasesSpent};
+use super::loaded::Loaded;
 use super::pipe::Pipe;
 use crate::exchange::{BackendError, Cause, Turn};
 use crate::net::Keepalive;
@@ -67,6 +68,7 @@ pub struct Server {
     lanes: Lanes,
     leases: Rc<Leases>,
     shared: Rc<Shared>,
+    loaded: Loaded,
 }
 
 /// The lanes of one target, and those of further ones: the first is the default, which so costs no search. What clients may ask
@@ -106,7 +108,8 @@ impl Server {
         stats.failing_since.set(0);
         let shared = Rc::new(Shared { settings, label, stats, turn, alarm, retired: Cell::new(false) });
         let lanes = Lanes::new(home, &shared);
-        Self { lanes, leases: Leases::new(Rc::clone(&shared), leases), shared }
+        let leases = Leases::new(Rc::clone(&shared), leases);
+        Self { lanes, leases, shared, loaded: Loaded::default() }
     }
 
     /// The lane that client number `client` always uses for `target`.
@@ -127,6 +130,11 @@ impl Server {
     /// Whether `lease` is a connection to this server.
     pub fn has_leased(&self, lease: &Lease) -> bool {
         lease.is_of(&self.leases)
+    }
+
+    /// Which scripts it has, as far as is known.
+    pub fn loaded(&self) -> &Loaded {
+        &self.loaded
     }
 
     /// Opens every shared connection of the default target now.

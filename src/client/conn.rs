@@ -14,8 +14,9 @@ use tokio::time::Sleep;
 use super::ages::{Ages, Due, MAX_PENDING, OUT_HARD, OUT_SOFT};
 use super::pace::{Bucket, penalty};
 use super::session::{Session, Verdict};
+use super::watch::{ClientInfo, Watch};
 use crate::dispatch::{Payload, Pool};
-use crate::exchange::{Flush, Inbox, Outbox, Recipient, Written};
+use crate::exchange::{Flush, Inbox, Outbox, Recipient, Took, Written};
 use crate::net::Stream;
 use crate::resp::{
     ArgSpan, Args, ErrorReply, Limits, ProtocolError, RequestScanner, Scanned, inline_to_array,
@@ -42,6 +43,14 @@ pub struct ClientConn {
     bucket: Option<Box<Bucket>>,
     /// Runs while requests wait for time to pass.
     pause: RefCell<Option<Pin<Box<Sleep>>>>,
+    /// What the operator asks of this worker's clients.
+    watch: Rc<Watch>,
+    /// When it connected.
+    since: Instant,
+    /// When it last said something.
+    seen: Cell<Instant>,
+    /// Since when the socket takes nothing, while bytes are ready for it.
+    stuck_since: Cell<Option<Instant>>,
 }
 
 /// How far a connection has come.
@@ -80,6 +89,8 @@ pub enum Closed {
     Unanswered,
     /// A reply broke off half-way with its server.
     ReplyCut,
+    /// The operator said CLIENT KILL.
+    Killed,
     /// The proxy goes down.
     Drain,
 }
@@ -92,6 +103,8 @@ enum Hold {
     /// Its earlier requests have to end first on another server connection.
     Fence,
     /// It goes too fast, or guesses passwords.
+    Time,
+    /// The operator has paused all clients.
     Pause,
     /// What it has sent on a connection of its own has to be answered first.
     Mode,
@@ -123,13 +136,14 @@ const LINGER: Duration = Duration::from_secs(2);
 
 impl ClientConn {
     /// A client on `stream`, which has not said anything yet.
-    pub fn new(stream: Stream, id: u64, pool: Rc<Pool>) -> Rc<Self> {
+    pub fn new(stream: Stream, id: u64, pool: Rc<Pool>, watch: Rc<Watch>) -> Rc<Self> {
         pool.stats.client_connections.add(1);
         pool.stats.client_total.add(1);
         let session = Session::new(&pool.config());
         let tick = pool.turn.tick.get();
         let rate = pool.config().client_rate.bound();
         let bucket = rate.map(|rate| Box::new(Bucket::new(rate, Instant::now())));
+        let since = Instant::now();
         Rc::new(Self {
             outbox: Outbox::new(Rc::clone(&pool.turn)),
             pool,
@@ -144,6 +158,10 @@ impl ClientConn {
             ages: Ages::new(tick),
             bucket,
             pause: RefCell::new(None),
+            watch,
+            since,
+            seen: Cell::new(since),
+            stuck_since: Cell::new(None),
         })
     }
 
@@ -197,9 +215,59 @@ impl ClientConn {
         self.wake();
     }
 
+    /// What CLIENT LIST tells of it.
+    pub fn info(&self) -> ClientInfo {
+        let unread = self.input.take();
+        let waiting = unread.as_ref().map_or(0, |input| input.inbox.len());
+        self.input.set(unread);
+        ClientInfo {
+            id: self.id,
+            pool: self.pool.config().name.clone(),
+            address: self.address(),
+            local_address: self.stream.borrow().local_address(),
+            name: self.name(),
+            age: self.since.elapsed(),
+            idle: self.seen.get().elapsed(),
+            command: self.outbox.command(),
+            pending: self.outbox.pending(),
+            unsent: self.outbox.unsent(),
+            unread: waiting,
+        }
+    }
+
+    /// Where it came from.
+    pub fn address(&self) -> String {
+        self.stream.borrow().peer_address()
+    }
+
+    /// What it calls itself; empty if it hasn't.
+    pub fn name(&self) -> String {
+        let session = self.session.try_borrow();
+        let name = session.as_ref().ok().and_then(|session| session.name.as_deref());
+        name.map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default()
+    }
+
+    /// The operator ends the connection now.
+    pub fn kill(&self) {
+        self.phase.set(Phase::Over(Closed::Killed));
+        self.wake();
+    }
+
+    /// A pause may be over.
+    pub fn look_again(&self) {
+        if self.hold.get() == Some(Hold::Pause) {
+            self.wake();
+        }
+    }
+
     /// CLIENT ID.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Where it is and where it has reached us.
+    pub(super) fn addresses(&self) -> (String, String) {
+        self.stream.borrow().addresses()
     }
 
     /// The pool that it is a client of.
@@ -218,7 +286,7 @@ impl ClientConn {
         }
         match self.hold.get() {
             None => {}
-            Some(Hold::Pause) if self.poll_pause(cx).is_pending() => {}
+            Some(Hold::Time) if self.poll_pause(cx).is_pending() => {}
             Some(_) => self.resume(recipient),
         }
         for _ in 0..READS_PER_TURN {
@@ -327,6 +395,7 @@ impl ClientConn {
                     self.phase.set(Phase::Draining(left.saturating_sub(read)));
                 }
                 self.receive(input, buffer, recipient);
+                self.seen.set(self.pool.turn.now(Instant::now));
                 Poll::Ready(())
             }
             Poll::Ready(Err(_)) => {
@@ -363,7 +432,7 @@ impl ClientConn {
 
     /// Goes on with requests that had to wait.
     fn resume(self: &Rc<Self>, recipient: &Rc<dyn Recipient>) {
-        if !self.session.borrow_mut().mode.go_on() || self.is_full() {
+        if self.watch.is_paused() || !self.session.borrow_mut().mode.go_on() || self.is_full() {
             return;
         }
         self.hold.set(None);
@@ -389,6 +458,10 @@ impl ClientConn {
             if let Some(bucket) = &self.bucket
                 && self.is_too_fast(bucket)
             {
+                break;
+            }
+            if self.watch.is_paused() {
+                self.hold.set(Some(Hold::Pause));
                 break;
             }
             let scanned = input.scanner.scan(&buffer[at..], &mut input.spans, &limits);
@@ -535,7 +608,7 @@ impl ClientConn {
     /// Looks at no further request for so long.
     fn pause_for(&self, time: Duration) {
         self.pause.replace(Some(Box::pin(tokio::time::sleep(time))));
-        self.hold.set(Some(Hold::Pause));
+        self.hold.set(Some(Hold::Time));
         self.wake();
     }
 
@@ -575,16 +648,29 @@ impl ClientConn {
                     // Nothing is heard from it any more: what it takes shows that it is there.
                     self.ages.took.set(self.pool.turn.tick.get());
                 }
+                self.note_written();
             }
             Ok(Written::Blocked) => {
                 self.ages.took.set(self.pool.turn.tick.get());
                 self.blocked.set(true);
+                if self.stuck_since.get().is_none() {
+                    self.stuck_since.set(Some(self.pool.turn.now(Instant::now)));
+                }
                 self.wake();
             }
             Err(_) => {
                 self.phase.set(Phase::Over(Closed::Socket));
                 self.wake();
             }
+        }
+    }
+
+    /// Nothing is left to be written to it.
+    fn note_written(&self) {
+        let turn = &self.pool.turn;
+        if let Some(since) = self.stuck_since.take().or(turn.began()) {
+            let took = turn.now(Instant::now).saturating_duration_since(since);
+            self.pool.stats.write_seconds.record(took.as_micros() as u64);
         }
     }
 
@@ -632,6 +718,16 @@ impl Flush for ClientConn {
 impl Recipient for ClientConn {
     fn outbox(&self) -> &Outbox {
         &self.outbox
+    }
+
+    #[inline]
+    fn answered(&self, command: u16, took: &Took<'_>) {
+        let total = took.queue + took.answer;
+        self.pool.stats.commands.record(command, total);
+        if self.watch.is_slow(total) {
+            self.pool.stats.slow_requests.add(1);
+            self.watch.note_slow(self, command, took);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Answers that need no server.
 
+use super::about;
 use super::session::Session;
 use crate::backend::Target;
 use crate::command::{ClientQuery, CommandInfo, CommandIx, CommandQuery, CommandTable};
@@ -77,8 +78,14 @@ pub(super) fn client(
             encode::simple(out, "OK");
         }
         ClientQuery::SetInfo => {
-            set_info(args)?;
+            set_info(args, session)?;
             encode::simple(out, "OK");
+        }
+        ClientQuery::NoEvict | ClientQuery::NoTouch => about::switch(args, out)?,
+        ClientQuery::GetRedir => encode::integer(out, -1),
+        ClientQuery::TrackingInfo => about::tracking_info(session.target.protocol, out)?,
+        ClientQuery::Reply | ClientQuery::ClientInfo | ClientQuery::ListClients => {
+            unreachable!("the session answers these, which concern more than its own state")
         }
     }
     Ok(())
@@ -94,14 +101,19 @@ pub(super) fn set_name(session: &mut Session, name: &[u8]) -> Answer {
 }
 
 /// CLIENT SETINFO LIB-NAME | LIB-VER value: checked as Redis does.
-fn set_info(args: Args<'_>) -> Answer {
+fn set_info(args: Args<'_>, session: &mut Session) -> Answer {
     let (attribute, value) = (args.get(2).unwrap_or_default(), args.get(3).unwrap_or_default());
     let name =
         ["lib-name", "lib-ver"].into_iter().find(|name| attribute.eq_ignore_ascii_case(name.as_bytes()));
     match name {
         None => Err(ErrorReply::setinfo_option(attribute)),
         Some(name) if !value.iter().all(u8::is_ascii_graphic) => Err(ErrorReply::setinfo_value(name)),
-        Some(_) => Ok(()),
+        Some(name) => {
+            let library = session.library.get_or_insert_default();
+            let field = if name == "lib-name" { &mut library.name } else { &mut library.version };
+            *field = value.into();
+            Ok(())
+        }
     }
 }
 

@@ -3,16 +3,20 @@
 //! [`ClientConn`] moves bytes, [`Session`] decides what a request gets, `local` words the answers that need no server. A client that
 //! is in the middle of something (a transaction, a blocking call) is in another `mode` than the normal one.
 
+mod about;
 mod ages;
 mod conn;
 mod hello;
 mod incoming;
+mod info;
 mod local;
 mod mode;
 mod pace;
 mod session;
 mod transaction;
 mod wait;
+mod watch;
 
 pub use conn::{ClientConn, Closed, Phase};
 pub use session::Session;
+pub use watch::{ClientInfo, SLOW_KEPT, SlowRequest, Watch};

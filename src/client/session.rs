@@ -2,16 +2,18 @@
 
 use std::rc::Rc;
 
+use super::about::Library;
 use super::conn::{ClientConn, Closed};
 use super::incoming::Incoming;
+use super::info::{self, Told};
 use super::mode::Mode;
 use super::wait::Written;
-use super::{hello, local};
+use super::{about, hello, local};
 use crate::backend::{Fenced, Target};
-use crate::command::{Call, CallError, Flags, Local, TimeoutAt};
+use crate::command::{Call, CallError, ClientQuery, Flags, Local, ScriptUse, TimeoutAt};
 use crate::config;
 use crate::dispatch::{Payload, Pool, Route};
-use crate::exchange::{Outbox, Recipient};
+use crate::exchange::{Outbox, Recipient, Replies};
 use crate::resp::{Args, ErrorReply, Limits, Protocol};
 use crate::router::Plan;
 
@@ -23,6 +25,8 @@ pub struct Session {
     pub(super) name: Option<Box<[u8]>>,
     /// Wrong passwords since the last right one.
     pub(super) failures: u32,
+    /// CLIENT SETINFO.
+    pub(super) library: Option<Box<Library>>,
     /// Its database (SELECT) and protocol (HELLO).
     pub(super) target: Target,
     /// Where it wrote: for WAIT.
@@ -49,6 +53,15 @@ pub enum Verdict {
 /// Longest request as a whole: Redis's client-query-buffer-limit.
 const MAX_REQUEST: usize = 1 << 30;
 
+impl From<Result<(), Fenced>> for Verdict {
+    fn from(sent: Result<(), Fenced>) -> Self {
+        match sent {
+            Ok(()) => Self::Done,
+            Err(Fenced) => Self::Fenced,
+        }
+    }
+}
+
 impl Session {
     /// A client that has just connected.
     pub fn new(pool: &config::Pool) -> Self {
@@ -57,6 +70,7 @@ impl Session {
             authenticated: pool.redis_auth.is_none(),
             name: None,
             failures: 0,
+            library: None,
             target,
             written: Written::default(),
             mode: Mode::Normal,
@@ -93,6 +107,8 @@ impl Session {
             Err(_) if !self.may_pass(pool) => return refuse(ErrorReply::no_auth(), pool, recipient),
             Err(error) => return self.not_queued(&error, pool, recipient),
         };
+        pool.stats.client_requests.add(1);
+        recipient.outbox().set_command(call.ix.0);
         let plan = pool.plan(&call);
         if !call.row.flags.contains(Flags::READONLY) {
             self.note_write(&plan);
@@ -104,6 +120,9 @@ impl Session {
             && denied.contains(call.ix)
         {
             return self.denied(&call, pool, recipient);
+        }
+        if call.row.script != ScriptUse::None {
+            pool.note_script(&call);
         }
         if !matches!(self.mode, Mode::Normal) {
             return self.handle_in_mode(plan, Incoming { call: &call, payload, client, recipient });
@@ -127,8 +146,13 @@ impl Session {
         let args = call.args;
         let route = Route { client: client.id(), target: self.target };
         let sent = match plan {
+            Plan::One(server) if call.row.script == ScriptUse::Sha => {
+                pool.send_evalsha(server, call, payload, recipient, route)
+            }
             Plan::One(server) => pool.send_one(server, args, payload, recipient, route),
             Plan::Split { parts, fold } => pool.send_parts(call, &parts, fold, recipient, route),
+            Plan::All { servers, fold } => pool.send_all(&servers, args, &payload, fold, recipient, route),
+            Plan::Scan(scan) => pool.send_scan(scan, args, recipient, route),
             Plan::Refuse(refusal) => {
                 return refuse(refusal.reply(call, &pool.config().name), pool, recipient);
             }
@@ -142,10 +166,7 @@ impl Session {
             }
             Plan::Transaction(step) => return self.begin_or_refuse(step, pool, recipient),
         };
-        match sent {
-            Ok(()) => Verdict::Done,
-            Err(Fenced) => Verdict::Fenced,
-        }
+        sent.into()
     }
 
     /// Notes where something that may write goes. (A refused call may be noted, too: WAIT then asks a server more.)
@@ -154,6 +175,7 @@ impl Session {
         match plan {
             Plan::One(server) | Plan::Pin { server, .. } => self.written.add(*server),
             Plan::Split { parts, .. } => parts.iter().for_each(|part| self.written.add(part.server)),
+            Plan::All { servers, .. } => servers.iter().for_each(|server| self.written.add(*server)),
             _ => {}
         }
     }
@@ -194,12 +216,27 @@ impl Session {
             }
             Local::Reset => {
                 *self = Self { failures: self.failures, ..Self::new(config) };
+                recipient.outbox().set_replies(Replies::On);
                 local::simple("RESET", &mut reply)
             }
             Local::Ping => local::ping(args, config, &mut reply),
             Local::Echo => local::bulk(args.get(1).unwrap_or_default(), &mut reply),
             Local::Select => local::select(args, config, self, &mut reply),
+            Local::ServerInfo => match info::info(args, pool, &mut reply) {
+                Told::All => Ok(()),
+                Told::AllButKeyspace => {
+                    let route = Route { client: client.id(), target: self.target };
+                    return pool.send_info(reply, recipient, route).into();
+                }
+            },
             Local::ConfigGet => local::config_get(args, protocol, &mut reply),
+            Local::Client(ClientQuery::Reply) => match about::reply(args, recipient) {
+                Ok(verdict) => return verdict,
+                Err(error) => Err(error),
+            },
+            Local::Client(ClientQuery::ClientInfo) => about::info(call.row.name, self, client, &mut reply),
+            Local::Client(ClientQuery::ListClients) => about::list(args, self, client, &mut reply),
+            Local::Accepted => local::simple("OK", &mut reply),
             Local::Client(query) => local::client(query, args, self, client.id(), &mut reply),
             Local::Command(query) => local::command(query, args, pool.table, protocol, &mut reply),
             Local::Help => local::help(pool.table, call.ix, &mut reply),

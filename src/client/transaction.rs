@@ -158,7 +158,7 @@ impl Session {
             }
             Plan::Wait | Plan::Pin { .. } => incoming.refuse(ErrorReply::not_while_watching()),
             // A part may be for the server of the lease, and must not overtake what was sent there.
-            Plan::Split { .. } if lease.is_busy() => Verdict::Fenced,
+            Plan::Split { .. } | Plan::All { .. } | Plan::Scan(_) if lease.is_busy() => Verdict::Fenced,
             plan => self.carry_out(plan, incoming),
         }
     }
@@ -193,7 +193,8 @@ impl Session {
                 multi.spoil(ErrorReply::exec_abort);
                 self.carry_out(plan, incoming)
             }
-            Plan::Local(_) => {
+            // One server executes a transaction.
+            Plan::Local(_) | Plan::All { .. } | Plan::Scan(_) => {
                 multi.spoil(ErrorReply::exec_abort);
                 incoming.refuse(ErrorReply::not_in_transaction())
             }

@@ -27,8 +27,8 @@ pub use flags::{Categories, Flags, Hints, KeyFlags};
 pub use info::{CommandInfo, GetKeysError, KeyRange};
 pub use keys::{KeyError, KeyIter, Keys};
 pub use row::{
-    ClientQuery, CommandQuery, Group, Handling, Local, Origin, Pin, ReplyPolicy, RequestPolicy, Row,
-    SplitKind, TimeoutAt, Transaction, Unless, Why,
+    AllKind, ClientQuery, CommandQuery, Group, Handling, Local, Origin, Pin, ReplyPolicy, RequestPolicy, Row,
+    ScriptUse, SplitKind, TimeoutAt, Transaction, Unless, Why,
 };
 pub use set::CommandSet;
 pub use spec::{BeginSearch, FindKeys, KeySpec};

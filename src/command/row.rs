@@ -31,6 +31,8 @@ pub struct Row {
     pub(super) handling: Handling,
     /// Which of its calls are handled otherwise.
     pub unless: Unless,
+    /// What a call of it says about a script.
+    pub script: ScriptUse,
     /// ACL categories instead of the group's own.
     pub(super) categories: Option<Categories>,
 }
@@ -50,6 +52,10 @@ pub enum Handling {
     Wait,
     /// Has no key: any server can answer. Always the first live one in sorted order.
     AnyServer,
+    /// Sent whole to every server of the pool, dead ones among them; the replies become one.
+    Everywhere(AllKind),
+    /// SCAN: sent to the servers one after the other, as the cursor says.
+    Scan,
     /// Answered by shardwise itself.
     Local(Local),
     /// Refused as an unknown command.
@@ -102,6 +108,22 @@ pub enum SplitKind {
     Sum,
 }
 
+/// How the replies of all servers to the same call become one. (Redis's tip `response_policy`; what Redis calls special is
+/// said here.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllKind {
+    /// DBSIZE: the sum.
+    Sum,
+    /// FLUSHALL, SCRIPT LOAD: what all servers say alike.
+    Same,
+    /// KEYS: the elements one after the other, in the order of the servers.
+    Join,
+    /// SCRIPT EXISTS: 1 where all servers say 1.
+    And,
+    /// RANDOMKEY: the answer of one server that has a key, drawn anew for each call.
+    Draw,
+}
+
 /// The calls that shardwise answers itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local {
@@ -117,8 +139,12 @@ pub enum Local {
     Ping,
     /// ECHO.
     Echo,
+    /// READONLY, READWRITE: nothing changes, there are no replicas to read from.
+    Accepted,
     /// SELECT: only the pool's own database.
     Select,
+    /// INFO: about shardwise itself, with the keyspaces of the servers added up.
+    ServerInfo,
     /// CONFIG GET: the few parameters that tools ask for.
     ConfigGet,
     /// CLIENT …, what concerns the client's own connection.
@@ -140,6 +166,20 @@ pub enum ClientQuery {
     SetName,
     /// CLIENT SETINFO.
     SetInfo,
+    /// CLIENT INFO.
+    ClientInfo,
+    /// CLIENT LIST: of the client itself.
+    ListClients,
+    /// CLIENT REPLY.
+    Reply,
+    /// CLIENT NO-EVICT.
+    NoEvict,
+    /// CLIENT NO-TOUCH.
+    NoTouch,
+    /// CLIENT GETREDIR.
+    GetRedir,
+    /// CLIENT TRACKINGINFO.
+    TrackingInfo,
 }
 
 /// The forms of COMMAND.
@@ -164,11 +204,9 @@ pub enum CommandQuery {
 pub enum Why {
     /// SUBSCRIBE, PUBLISH, …
     PubSub,
-    /// SCAN, KEYS, FLUSHALL, …: concerns the keys of every server.
-    AllServers,
     /// MOVE, SWAPDB: concerns another database than the pool's.
     Databases,
-    /// SCRIPT, FUNCTION: scripts have to be on every server.
+    /// SCRIPT KILL, FUNCTION STATS, …: concerns what one server runs now.
     ScriptAdmin,
     /// CONFIG SET, ACL, SHUTDOWN, …: concerns a server, not its data.
     Administration,
@@ -176,7 +214,9 @@ pub enum Why {
     Replication,
     /// CLUSTER, ASKING, …
     Cluster,
-    /// CLIENT TRACKING, …: a setting of a connection, which clients share here.
+    /// CLIENT TRACKING, CACHING: a server's word that a key has changed would have to reach the client.
+    Tracking,
+    /// CLIENT CAPA, …: a setting of a connection, which clients share here.
     ConnectionState,
     /// COMMAND GETKEYSANDFLAGS.
     KeyFlags,
@@ -193,6 +233,21 @@ pub enum Unless {
     Block,
     /// COPY with DB is refused: [`Why::Databases`].
     Database,
+}
+
+/// What a call says about a script, for servers that lack it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptUse {
+    /// Nothing.
+    None,
+    /// EVAL: its text is argument 1.
+    Body,
+    /// EVALSHA: its SHA-1 is argument 1.
+    Sha,
+    /// SCRIPT LOAD: its text is argument 2.
+    Load,
+    /// SCRIPT FLUSH: there is none any more.
+    Flush,
 }
 
 /// Redis's groups of commands; each has a file of rows.
@@ -230,6 +285,30 @@ pub enum Group {
     String,
     /// Transactions.
     Transactions,
+}
+
+impl Group {
+    /// Redis's word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bitmap => "bitmap",
+            Self::Cluster => "cluster",
+            Self::Connection => "connection",
+            Self::Generic => "generic",
+            Self::Geo => "geo",
+            Self::Hash => "hash",
+            Self::HyperLogLog => "hyperloglog",
+            Self::List => "list",
+            Self::PubSub => "pubsub",
+            Self::Scripting => "scripting",
+            Self::Server => "server",
+            Self::Set => "set",
+            Self::SortedSet => "sorted-set",
+            Self::Stream => "stream",
+            Self::String => "string",
+            Self::Transactions => "transactions",
+        }
+    }
 }
 
 /// Who publishes a command.
@@ -300,6 +379,7 @@ pub(super) const fn row(
         rule: KeyRule::of(keys),
         handling,
         unless: Unless::Never,
+        script: ScriptUse::None,
         categories: None,
     }
 }
@@ -335,6 +415,10 @@ impl Row {
         Self { unless, ..self }
     }
 
+    pub(super) const fn script(self, script: ScriptUse) -> Self {
+        Self { script, ..self }
+    }
+
     pub(super) const fn acl(self, categories: Categories) -> Self {
         Self { categories: Some(categories), ..self }
     }
@@ -367,12 +451,12 @@ impl Why {
     pub const fn phrase(self) -> &'static str {
         match self {
             Why::PubSub => "publish/subscribe",
-            Why::AllServers => "commands that concern the keys of all servers",
             Why::Databases => "databases other than the pool's",
-            Why::ScriptAdmin => "the administration of scripts and functions",
+            Why::ScriptAdmin => "the administration of running scripts",
             Why::Administration => "the administration of servers",
             Why::Replication => "replication commands",
             Why::Cluster => "cluster commands",
+            Why::Tracking => "client-side caching",
             Why::ConnectionState => "this setting of a connection",
             Why::KeyFlags => "the flags of single keys",
             Why::Internal => "commands internal to Redis",

@@ -74,7 +74,7 @@ impl Change {
     /// Whether a reload can't bring it about.
     pub fn needs_restart(&self) -> bool {
         match self {
-            Self::Process(key) => matches!(*key, "threads" | "log_format"),
+            Self::Process(key) => matches!(*key, "threads" | "log_format" | "metrics" | "admin"),
             // The sockets of one address must all have the option from the start.
             Self::Setting { key, .. } => *key == "reuseport",
             _ => false,
@@ -131,7 +131,14 @@ fn process(old: &Config, new: &Config) -> Vec<Change> {
     use super::Process;
 
     let (old, new) = (&old.process, &new.process);
-    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format, reload_on_hup, reload_on_change], left out: []);
+    let names = changed!(
+        Process, old, new,
+        [
+            threads, max_clients, drain_timeout, log_format, metrics, admin, admin_password, slowlog_slower_than,
+            reload_on_hup, reload_on_change,
+        ],
+        left out: []
+    );
     names.into_iter().map(Change::Process).collect()
 }
 

@@ -3,10 +3,12 @@
 use std::cell::{Ref, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use super::gather::Gather;
+use super::scripts::Scripts;
 use crate::backend::{Fenced, Lane, Lease, LeasesSpent, Request, Server, Target};
 use crate::command::{Call, CommandTable, Handling};
 use crate::config::{self, Config};
@@ -27,6 +29,9 @@ pub struct Pool {
     id: PoolId,
     draw: Draw,
     now: RefCell<Now>,
+    /// Scripts that were seen, by whatever worker.
+    pub(super) scripts: Arc<Scripts>,
+    since: Instant,
 }
 
 /// What of a pool the current generation says. Borrowed for moments only, never over an await: adopting the next
@@ -72,10 +77,18 @@ impl Payload {
 }
 
 impl Pool {
-    /// Pool `id`, as `now` has it.
-    pub fn new(id: PoolId, now: Now, stats: Arc<PoolBlock>, turn: Rc<Turn>, draw: Draw) -> Self {
+    /// Pool `id`, as `now` has it. `scripts` are those of the whole process.
+    pub fn new(
+        id: PoolId,
+        now: Now,
+        stats: Arc<PoolBlock>,
+        turn: Rc<Turn>,
+        draw: Draw,
+        scripts: Arc<Scripts>,
+    ) -> Self {
         debug_assert_eq!(now.servers.len(), now.config.pools[now.ix.index()].servers.len());
-        Self { turn, stats, table: CommandTable::builtin(), id, draw, now: RefCell::new(now) }
+        let (table, since) = (CommandTable::builtin(), Instant::now());
+        Self { turn, stats, table, id, draw, now: RefCell::new(now), scripts, since }
     }
 
     /// Its settings now. Not to be held over an await.
@@ -87,6 +100,16 @@ impl Pool {
     /// Who it is.
     pub fn id(&self) -> PoolId {
         self.id
+    }
+
+    /// Every server in the pool's order, live or not.
+    pub fn all_servers(&self) -> impl ExactSizeIterator<Item = ServerIx> + use<> {
+        self.now.borrow().topology.servers()
+    }
+
+    /// How long it has been there: since the start, or the reload that brought it.
+    pub fn uptime(&self) -> Duration {
+        self.since.elapsed()
     }
 
     /// What the generation before said. Keys have new owners from the next call on; calls in flight end where they are.
@@ -201,8 +224,12 @@ impl Pool {
             .collect()
     }
 
+    pub(super) fn server(&self, server: ServerIx) -> Rc<Server> {
+        Rc::clone(&self.now.borrow().servers[server.index()])
+    }
+
     #[inline]
-    fn lane(&self, server: ServerIx, route: Route) -> Ref<'_, Rc<Lane>> {
+    pub(super) fn lane(&self, server: ServerIx, route: Route) -> Ref<'_, Rc<Lane>> {
         Ref::map(self.now.borrow(), |now| now.servers[server.index()].lane(route.target, route.client))
     }
 }

@@ -25,6 +25,6 @@ pub use backend_error::{BackendError, Cause};
 pub use buffer_pool::BufferPool;
 pub use byte_queue::{ByteQueue, Written};
 pub use inbox::Inbox;
-pub use outbox::Outbox;
-pub use ticket::{Outcome, Recipient, Reply, Settle, Ticket};
+pub use outbox::{Outbox, Replies};
+pub use ticket::{Outcome, Recipient, Reply, Settle, Ticket, Took};
 pub use turn::{Flush, Turn};

@@ -22,6 +22,21 @@ pub struct Outbox {
     marked: Cell<bool>,
     /// Error replies made for requests whose server failed, since they were last asked for.
     failures: Cell<u32>,
+    /// Index of the command whose tickets are being made.
+    command: Cell<u16>,
+    /// Whether the requests that are admitted now get their replies.
+    replies: Cell<Replies>,
+}
+
+/// What CLIENT REPLY says of the requests that are still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    /// Each is answered.
+    On,
+    /// None is; they are carried out all the same.
+    Off,
+    /// The next one isn't.
+    SkipNext,
 }
 
 struct Inner {
@@ -50,6 +65,8 @@ enum State {
 #[derive(Debug)]
 pub(super) enum Slot {
     Awaited,
+    /// Awaited, and dropped when it comes.
+    Muted,
     /// The head, being passed on piece by piece.
     Streaming,
     Parked {
@@ -76,7 +93,14 @@ impl Outbox {
             held: 0,
             state: State::Open,
         };
-        Self { inner: RefCell::new(inner), turn, marked: Cell::new(false), failures: Cell::new(0) }
+        Self {
+            inner: RefCell::new(inner),
+            turn,
+            marked: Cell::new(false),
+            failures: Cell::new(0),
+            command: Cell::new(u16::MAX),
+            replies: Cell::new(Replies::On),
+        }
     }
 
     /// Admits one request; its reply is awaited in the returned slot.
@@ -86,13 +110,17 @@ impl Outbox {
         if inner.slots.capacity() == 0 {
             inner.slots = self.turn.buffers.take_slots();
         }
-        inner.slots.push_back(Slot::Awaited);
+        let slot = if self.is_answered() { Slot::Awaited } else { Slot::Muted };
+        inner.slots.push_back(slot);
         inner.base + inner.slots.len() as u64 - 1
     }
 
     /// Admits a request and answers it at once, in its place behind those still awaited.
     pub fn answer(client: &Rc<dyn Recipient>, write: impl FnOnce(&mut Vec<u8>)) {
         let outbox = client.outbox();
+        if !outbox.is_answered() {
+            return;
+        }
         let mut inner = outbox.inner.borrow_mut();
         if inner.slots.is_empty() {
             inner.ready.append_with(&outbox.turn.buffers, write);
@@ -103,6 +131,29 @@ impl Outbox {
             write(&mut reply);
             inner.held += reply.len();
             inner.slots.push_back(Slot::Held(reply.into()));
+        }
+    }
+
+    /// CLIENT REPLY: from the next request on.
+    pub fn set_replies(&self, replies: Replies) {
+        self.replies.set(replies);
+    }
+
+    /// What CLIENT REPLY has said.
+    pub fn replies(&self) -> Replies {
+        self.replies.get()
+    }
+
+    /// Whether the request that is being admitted gets its reply.
+    #[inline]
+    fn is_answered(&self) -> bool {
+        match self.replies.get() {
+            Replies::On => true,
+            Replies::Off => false,
+            Replies::SkipNext => {
+                self.replies.set(Replies::On);
+                false
+            }
         }
     }
 
@@ -128,7 +179,9 @@ impl Outbox {
     pub(super) fn begin_stream(&self, seq: u64) -> bool {
         let mut inner = self.inner.borrow_mut();
         match inner.state {
-            State::Open if inner.base == seq => inner.slots[0] = Slot::Streaming,
+            State::Open if inner.base == seq && matches!(inner.slots[0], Slot::Awaited) => {
+                inner.slots[0] = Slot::Streaming;
+            }
             State::Open => return false,
             State::Cut | State::Closed => {}
         }
@@ -207,6 +260,18 @@ impl Outbox {
         self.inner.borrow().state == State::Cut
     }
 
+    /// Tickets that are made from now on are for requests of the command with this index.
+    #[inline]
+    pub fn set_command(&self, command: u16) {
+        self.command.set(command);
+    }
+
+    /// The index of the client's latest command; `u16::MAX` when there was none.
+    #[inline]
+    pub fn command(&self) -> u16 {
+        self.command.get()
+    }
+
     /// Takes the number of requests that failed with their server since the last call.
     pub fn take_failures(&self) -> u32 {
         self.failures.take()
@@ -240,6 +305,7 @@ impl Inner {
             return true;
         }
         match reply {
+            _ if matches!(self.slots[0], Slot::Muted) => {}
             Reply::Borrowed(bytes) => self.ready.push_slice(bytes, &turn.buffers),
             Reply::Shared(bytes) => self.ready.push_bytes(bytes),
         }
@@ -259,7 +325,7 @@ impl Inner {
     fn release_ready(&mut self, turn: &Turn) {
         while let Some(head) = self.slots.front_mut() {
             match head {
-                Slot::Awaited | Slot::Streaming => break,
+                Slot::Awaited | Slot::Muted | Slot::Streaming => break,
                 Slot::Parked { start, len } => {
                     let (start, len) = (*start as usize, *len as usize);
                     self.ready.push_slice(&self.parked[start..start + len], &turn.buffers);
@@ -278,8 +344,9 @@ impl Inner {
     }
 
     fn park(&mut self, slot: usize, reply: Reply<'_>, buffers: &BufferPool) {
-        debug_assert!(matches!(self.slots[slot], Slot::Awaited), "a slot is filled once");
+        debug_assert!(matches!(self.slots[slot], Slot::Awaited | Slot::Muted), "a slot is filled once");
         self.slots[slot] = match reply {
+            _ if matches!(self.slots[slot], Slot::Muted) => Slot::Parked { start: 0, len: 0 },
             Reply::Borrowed(bytes) if bytes.len() <= PARKED_MAX => {
                 if self.parked.len() > PARKED_KEPT && self.parked_live < self.parked.len() / 2 {
                     self.tidy_parked();
@@ -366,6 +433,29 @@ mod tests {
 
     fn ticket(client: &Rc<Client>) -> Ticket {
         Ticket::client(client.clone(), client.outbox.admit())
+    }
+
+    /// CLIENT REPLY OFF and SKIP.
+    #[test]
+    fn muted_replies_are_dropped_in_whatever_order_they_come() {
+        let (turn, client) = client();
+        let recipient: Rc<dyn Recipient> = client.clone();
+        let a = ticket(&client);
+        client.outbox.set_replies(Replies::SkipNext);
+        let b = ticket(&client);
+        let c = ticket(&client);
+        client.outbox.set_replies(Replies::Off);
+        Outbox::answer(&recipient, |out| out.push(b'!'));
+        let [d, e] = [(); 2].map(|()| ticket(&client));
+        client.outbox.set_replies(Replies::On);
+        let f = ticket(&client);
+        assert!(!b.begin_stream());
+        for (ticket, text) in [(b, b"b"), (e, b"e"), (c, b"c"), (a, b"a"), (f, b"f"), (d, b"d")] {
+            ticket.settle(Outcome::Reply(Reply::Borrowed(text)));
+        }
+        turn.drain();
+        assert_eq!(*client.sent.borrow(), b"acf");
+        assert_eq!((client.outbox.pending(), client.outbox.unsent()), (0, 0));
     }
 
     /// B1: whatever order servers answer in, each request gets one reply, in the order of the requests.

@@ -101,6 +101,22 @@ impl Stream {
         }
     }
 
+    /// Where the peer is and where we are, as Redis writes it: `host:port`, or a unix socket's path and `:0`.
+    pub fn addresses(&self) -> (String, String) {
+        let tcp =
+            |address: io::Result<std::net::SocketAddr>| address.map_or(String::new(), |at| at.to_string());
+        match self {
+            Self::Tcp(stream) => (tcp(stream.peer_addr()), tcp(stream.local_addr())),
+            Self::Unix(stream) => {
+                let path = stream.local_addr().ok();
+                let path = path.as_ref().and_then(|address| address.as_pathname());
+                let text = path.map_or(String::new(), |path| format!("{}:0", path.display()));
+                (text.clone(), text)
+            }
+            Self::Closed => (String::new(), String::new()),
+        }
+    }
+
     /// Tells the peer that nothing more will be written (FIN).
     pub fn finish(&self) -> io::Result<()> {
         match self {
@@ -116,6 +132,24 @@ impl Stream {
             Self::Tcp(stream) => stream.poll_write_ready(cx),
             Self::Unix(stream) => stream.poll_write_ready(cx),
             Self::Closed => Poll::Ready(Err(closed())),
+        }
+    }
+
+    /// Where the peer is, `HOST:PORT`; of a unix socket only that it is one.
+    pub fn peer_address(&self) -> String {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().map_or_else(|_| "?:0".to_owned(), |at| at.to_string()),
+            Self::Unix(_) => "unix:0".to_owned(),
+            Self::Closed => "?:0".to_owned(),
+        }
+    }
+
+    /// Where the peer came to.
+    pub fn local_address(&self) -> String {
+        match self {
+            Self::Tcp(stream) => stream.local_addr().map_or_else(|_| "?:0".to_owned(), |at| at.to_string()),
+            Self::Unix(_) => "unix:0".to_owned(),
+            Self::Closed => "?:0".to_owned(),
         }
     }
 

@@ -123,6 +123,30 @@ impl ErrorReply {
         Self::text("ERR Invalid argument: a server answered its part with an unexpected type")
     }
 
+    /// SCAN with a cursor that is no number; Redis's text.
+    pub fn invalid_cursor() -> Self {
+        Self::text("ERR invalid cursor")
+    }
+
+    /// SCAN with a cursor that names the server at `position`, which the pool doesn't have: an end would hide its keys.
+    pub fn scan_position(position: u64, servers: usize, pool: &str) -> Self {
+        Self::text(format!(
+            "ERR invalid cursor: it continues at server {position} of pool {pool}, which has {servers} (counted from 0); start again at 0"
+        ))
+    }
+
+    /// SCAN in a pool with more servers than a cursor can tell apart.
+    pub fn scan_servers(servers: usize, most: usize, pool: &str) -> Self {
+        Self::text(format!("ERR SCAN spans at most {most} servers, and pool {pool} has {servers}"))
+    }
+
+    /// SCAN, of which a server answered with a cursor that leaves no room for the server's position.
+    pub fn scan_cursor_too_big() -> Self {
+        Self::text(
+            "ERR SCAN cannot go on: a server's cursor is 2^43 or more, which leaves no room for the server's position",
+        )
+    }
+
     /// A request before the password was given; twemproxy's text, without a period.
     pub fn no_auth() -> Self {
         Self::text("NOAUTH Authentication required")
@@ -180,6 +204,16 @@ impl ErrorReply {
         Self::text("ERR Client names cannot contain spaces, newlines or special characters.")
     }
 
+    /// CLIENT LIST TYPE of something unknown; Redis's text.
+    pub fn client_type(kind: &[u8]) -> Self {
+        Self::text(format!("ERR Unknown client type '{}'", shown(kind, SHOWN)))
+    }
+
+    /// CLIENT LIST ID with something that is no client's number; Redis's text.
+    pub fn client_id() -> Self {
+        Self::text("ERR Invalid client ID")
+    }
+
     /// CLIENT SETINFO of something unknown; Redis's text.
     pub fn setinfo_option(option: &[u8]) -> Self {
         Self::text(format!("ERR Unrecognized option '{}'", shown(option, SHOWN)))
@@ -188,6 +222,29 @@ impl ErrorReply {
     /// CLIENT SETINFO with a value that would break lists of clients; Redis's text.
     pub fn setinfo_value(name: &str) -> Self {
         Self::text(format!("ERR {name} cannot contain spaces, newlines or special characters."))
+    }
+
+    /// CLIENT KILL of an address that no client has; Redis's text.
+    pub fn no_such_client() -> Self {
+        Self::text("ERR No such client")
+    }
+
+    /// A pool that the configuration doesn't have.
+    pub fn no_such_pool(name: &str) -> Self {
+        Self::text(format!("ERR no such pool '{}', see PROXY POOLS", shown(name.as_bytes(), SHOWN)))
+    }
+
+    /// CONFIG RELOAD of a file that is wrong.
+    pub fn not_reloaded(why: &str) -> Self {
+        Self::text(format!("ERR nothing has changed: {why}"))
+    }
+
+    /// CONFIG SET of something that only the file can change.
+    pub fn not_settable(name: &str) -> Self {
+        let name = shown(name.as_bytes(), SHOWN);
+        Self::text(format!(
+            "ERR CONFIG SET failed - '{name}' can't be set here: change the configuration file"
+        ))
     }
 
     /// A client past `client_connections`; Redis's text.

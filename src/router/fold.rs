@@ -1,5 +1,7 @@
 //! How the replies of the parts become the reply of the whole.
 
+use super::keyspace;
+use super::scan::Scan;
 use crate::resp::{Protocol, ReplyScanner, encode};
 
 /// A rule for merging; it matches how the call was split.
@@ -14,6 +16,18 @@ pub enum Fold {
     Sum,
     /// `+OK` if every part says so.
     AllOk,
+    /// What all parts say alike.
+    Same,
+    /// The elements of arrays, one part's after the other's.
+    Join,
+    /// Arrays of numbers, element by element: 1 where every part says 1.
+    And,
+    /// One part's reply among those that aren't null, chosen by this number, which was drawn from all 32 bits.
+    Draw(u32),
+    /// A server's cursor becomes one of the pool.
+    Scan(Scan),
+    /// The replies to INFO, of which the keyspaces are added up and put behind these bytes.
+    Keyspace(Vec<u8>),
 }
 
 /// The replies cannot be merged.
@@ -23,14 +37,23 @@ pub enum FoldError {
     ErrorReply(usize),
     /// This part answered with something that the command never answers.
     Unexpected(usize),
+    /// The server's cursor leaves no room for the server's position.
+    CursorTooBig,
 }
 
 impl Fold {
+    /// Whether a part that failed is no failure of the whole: INFO is what clients ask to see whether a server is there, and
+    /// says itself which isn't.
+    pub fn takes_failures(&self) -> bool {
+        matches!(self, Self::Keyspace(_))
+    }
+
     /// Merges complete replies, one per part in the order of the parts, into `out`.
     ///
     /// A part that failed makes the whole fail: never nil for a key that exists, never a sum without a part (B13).
     pub fn merge(&self, parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
-        if let Some(failed) = parts.iter().position(|part| part.as_ref().first() == Some(&b'-')) {
+        let failed = parts.iter().position(|part| part.as_ref().first() == Some(&b'-'));
+        if let Some(failed) = failed.filter(|_| !self.takes_failures()) {
             return Err(FoldError::ErrorReply(failed));
         }
         match self {
@@ -41,6 +64,15 @@ impl Fold {
                     Some(part) => return Err(FoldError::Unexpected(part)),
                     None => encode::simple(out, "OK"),
                 }
+                Ok(())
+            }
+            Self::Same => same(parts, out),
+            Self::Join => join(parts, out),
+            Self::And => and(parts, out),
+            Self::Draw(number) => draw(*number, parts, out),
+            Self::Scan(scan) => scan.continued(parts.first().map_or(&[], AsRef::as_ref), out),
+            Self::Keyspace(before) => {
+                keyspace::merge(before, parts, out);
                 Ok(())
             }
         }
@@ -83,8 +115,74 @@ fn sum(parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
     Ok(())
 }
 
+fn same(parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
+    let Some((first, others)) = parts.split_first() else { return Err(FoldError::Unexpected(0)) };
+    match others.iter().position(|part| part.as_ref() != first.as_ref()) {
+        Some(other) => Err(FoldError::Unexpected(other + 1)),
+        None => {
+            out.extend_from_slice(first.as_ref());
+            Ok(())
+        }
+    }
+}
+
+fn join(parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
+    let mut total = 0usize;
+    let mut bodies = Vec::with_capacity(parts.len());
+    for (i, part) in parts.iter().enumerate() {
+        let (count, body) = number(part.as_ref(), b'*').ok_or(FoldError::Unexpected(i))?;
+        let count = usize::try_from(count).map_err(|_| FoldError::Unexpected(i))?;
+        total = total.checked_add(count).ok_or(FoldError::Unexpected(i))?;
+        bodies.push(body);
+    }
+    out.reserve(bodies.iter().map(|body| body.len()).sum::<usize>() + 16);
+    encode::array(out, total);
+    bodies.iter().for_each(|body| out.extend_from_slice(body));
+    Ok(())
+}
+
+fn and(parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
+    let mut all: Option<Vec<bool>> = None;
+    for (i, part) in parts.iter().enumerate() {
+        let answers = ones(part.as_ref()).ok_or(FoldError::Unexpected(i))?;
+        match &mut all {
+            None => all = Some(answers),
+            Some(all) if all.len() == answers.len() => {
+                all.iter_mut().zip(answers).for_each(|(all, one)| *all &= one);
+            }
+            Some(_) => return Err(FoldError::Unexpected(i)),
+        }
+    }
+    let all = all.unwrap_or_default();
+    encode::array(out, all.len());
+    all.iter().for_each(|one| encode::integer(out, i64::from(*one)));
+    Ok(())
+}
+
+/// The elements of an array of numbers: whether each is 1.
+fn ones(reply: &[u8]) -> Option<Vec<bool>> {
+    let (count, mut rest) = number(reply, b'*')?;
+    // Grows with what is there, not with what is announced.
+    let mut ones = Vec::new();
+    for _ in 0..count {
+        let (n, after) = number(rest, b':')?;
+        ones.push(n == 1);
+        rest = after;
+    }
+    Some(ones)
+}
+
+fn draw(number: u32, parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
+    let is_null = |part: &[u8]| matches!(part, b"$-1\r\n" | b"*-1\r\n" | b"_\r\n");
+    let full: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).filter(|part| !is_null(part)).collect();
+    let chosen = (u64::from(number) * full.len() as u64) >> 32;
+    let reply = full.get(chosen as usize).copied().or(parts.first().map(AsRef::as_ref));
+    out.extend_from_slice(reply.ok_or(FoldError::Unexpected(0))?);
+    Ok(())
+}
+
 /// The number on the first line of a reply of type `kind`, and what follows the line.
-fn number(reply: &[u8], kind: u8) -> Option<(i64, &[u8])> {
+pub(super) fn number(reply: &[u8], kind: u8) -> Option<(i64, &[u8])> {
     let rest = reply.strip_prefix(&[kind])?;
     let end = memchr::memchr(b'\r', rest)?;
     let n = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
@@ -120,6 +218,28 @@ mod tests {
     fn sums_and_oks() {
         assert_eq!(merge(&Fold::Sum, &[b":2\r\n", b":0\r\n", b":5\r\n"]).unwrap(), ":7\r\n");
         assert_eq!(merge(&Fold::AllOk, &[b"+OK\r\n", b"+OK\r\n"]).unwrap(), "+OK\r\n");
+    }
+
+    #[test]
+    fn replies_of_all_servers() {
+        assert_eq!(merge(&Fold::Same, &[b"$1\r\na\r\n", b"$1\r\na\r\n"]).unwrap(), "$1\r\na\r\n");
+        assert_eq!(merge(&Fold::Same, &[b"$1\r\na\r\n", b"$1\r\nb\r\n"]), Err(FoldError::Unexpected(1)));
+        let parts = [&b"*1\r\n$1\r\na\r\n"[..], b"*0\r\n", b"*2\r\n$1\r\nb\r\n$0\r\n\r\n"];
+        assert_eq!(merge(&Fold::Join, &parts).unwrap(), "*3\r\n$1\r\na\r\n$1\r\nb\r\n$0\r\n\r\n");
+        assert_eq!(merge(&Fold::Join, &[b"*0\r\n", b"*-1\r\n"]), Err(FoldError::Unexpected(1)));
+        let parts = [&b"*3\r\n:1\r\n:0\r\n:1\r\n"[..], b"*3\r\n:1\r\n:1\r\n:0\r\n"];
+        assert_eq!(merge(&Fold::And, &parts).unwrap(), "*3\r\n:1\r\n:0\r\n:0\r\n");
+        assert_eq!(merge(&Fold::And, &[b"*1\r\n:1\r\n", b"*0\r\n"]), Err(FoldError::Unexpected(1)));
+        assert_eq!(merge(&Fold::And, &[b"*9999999999\r\n:1\r\n"]), Err(FoldError::Unexpected(0)));
+    }
+
+    #[test]
+    fn a_key_is_drawn_from_servers_that_have_one() {
+        let parts = [&b"$-1\r\n"[..], b"$1\r\na\r\n", b"_\r\n", b"$1\r\nb\r\n"];
+        assert_eq!(merge(&Fold::Draw(0), &parts).unwrap(), "$1\r\na\r\n");
+        assert_eq!(merge(&Fold::Draw(u32::MAX), &parts).unwrap(), "$1\r\nb\r\n");
+        assert_eq!(merge(&Fold::Draw(7), &parts[..1]).unwrap(), "$-1\r\n");
+        assert_eq!(merge(&Fold::Draw(0), &[b"$1\r\na\r\n", b"-ERR x\r\n"]), Err(FoldError::ErrorReply(1)));
     }
 
     /// B13: a part that failed, or that answered something odd, never makes a smaller answer.

@@ -1,7 +1,8 @@
 //! Plans and refusals as plain values.
 
 use super::fold::Fold;
-use crate::command::{Call, Flags, Handling, Keys, Local, Pin, SplitKind, Transaction, Why};
+use super::scan::{BadCursor, Scan};
+use crate::command::{AllKind, Call, Flags, Handling, Keys, Local, Pin, SplitKind, Transaction, Why};
 use crate::resp::{Args, ErrorReply, encode};
 use crate::topology::{Draw, Group, ServerIx, Topology};
 
@@ -17,6 +18,15 @@ pub enum Plan {
         /// How the replies become one.
         fold: Fold,
     },
+    /// Send it as it is to all these servers, and fold the replies.
+    All {
+        /// Every server of the pool, ejected ones too: their keys must not be missing from the answer unnoticed.
+        servers: Vec<ServerIx>,
+        /// How the replies become one.
+        fold: Fold,
+    },
+    /// Send it to one server with that server's own cursor, and make a cursor of the pool of what it answers.
+    Scan(Scan),
     /// Send it as it is to one server, on a connection that the client has for itself.
     Pin {
         /// Who gets it.
@@ -52,6 +62,8 @@ pub enum Refusal {
     NoServer,
     /// It may write, and the pool is read-only.
     ReadOnly,
+    /// The cursor of a SCAN is none that this pool can have given.
+    Cursor(BadCursor),
     /// Keys and values of a split command don't pair up.
     Unpaired(&'static str),
     /// Not supported.
@@ -82,6 +94,8 @@ pub fn plan(call: &Call<'_>, topology: &Topology, draw: &Draw, rules: Rules) -> 
         Handling::Wait => Plan::Wait,
         Handling::Transaction(step) => Plan::Transaction(step),
         Handling::AnyServer => any(topology),
+        Handling::Everywhere(kind) => all(kind, topology, draw),
+        Handling::Scan => scan(call, topology),
         Handling::Local(local) => Plan::Local(local),
         Handling::Unsupported(why) => Plan::Refuse(Refusal::Unsupported(why)),
     }
@@ -157,13 +171,35 @@ fn any(topology: &Topology) -> Plan {
     topology.first_live().map_or(Plan::Refuse(Refusal::NoServer), Plan::One)
 }
 
+fn all(kind: AllKind, topology: &Topology, draw: &Draw) -> Plan {
+    let servers: Vec<ServerIx> = topology.servers().collect();
+    if let [only] = servers.as_slice() {
+        return Plan::One(*only);
+    }
+    let fold = match kind {
+        AllKind::Sum => Fold::Sum,
+        AllKind::Same => Fold::Same,
+        AllKind::Join => Fold::Join,
+        AllKind::And => Fold::And,
+        AllKind::Draw => Fold::Draw(draw.below(u32::MAX)),
+    };
+    Plan::All { servers, fold }
+}
+
+fn scan(call: &Call<'_>, topology: &Topology) -> Plan {
+    match Scan::of(call.args.get(1).unwrap_or_default(), topology.servers().len()) {
+        Ok(scan) => Plan::Scan(scan),
+        Err(bad) => Plan::Refuse(Refusal::Cursor(bad)),
+    }
+}
+
 /// Scripts are marked neither as reads nor as writes, and may do both: with keys, only what is marked as a read is one.
 fn may_write(call: &Call<'_>, handling: Handling) -> bool {
     match handling {
         Handling::Keyed | Handling::Split(_) | Handling::Pinned(Pin::Block(_)) => {
             !call.row.flags.contains(Flags::READONLY)
         }
-        Handling::AnyServer => call.row.is_write(),
+        Handling::AnyServer | Handling::Everywhere(_) | Handling::Scan => call.row.is_write(),
         Handling::Pinned(Pin::Watch)
         | Handling::Transaction(_)
         | Handling::Wait
@@ -199,6 +235,7 @@ impl Refusal {
             Self::CrossServer => ErrorReply::cross_server(),
             Self::NoServer => ErrorReply::no_server(pool),
             Self::ReadOnly => ErrorReply::read_only(pool),
+            Self::Cursor(bad) => bad.reply(pool),
             Self::Unpaired(name) => ErrorReply::wrong_arity(name),
             Self::Unsupported(why) => call.refusal(*why),
         }

@@ -211,6 +211,12 @@ impl Topology {
         (0..).map(ServerIx).zip(&self.live).find_map(|(server, &live)| live.then_some(server))
     }
 
+    /// Every server of the pool in its order (sorted by name), live or not.
+    pub fn servers(&self) -> impl ExactSizeIterator<Item = ServerIx> + use<> {
+        // A pool has at most 65,535 servers, as `ServerIx` says.
+        (0..self.live.len() as u16).map(ServerIx)
+    }
+
     /// How keys are found.
     pub fn owner(&self) -> &Owner {
         &self.owner

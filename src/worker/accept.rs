@@ -124,7 +124,7 @@ fn welcome(world: &Rc<World>, id: PoolId, stream: Stream) {
         return ClientConn::refuse(&stream);
     };
     world.own.clients.add(1);
-    let client = ClientConn::new(stream, number, Rc::clone(&place.pool));
+    let client = ClientConn::new(stream, number, Rc::clone(&place.pool), Rc::clone(&world.watch));
     if world.is_draining() || place.leaving.get() {
         client.drain();
     }

@@ -8,6 +8,7 @@
 //! ```
 
 mod accept;
+mod ask;
 mod census;
 mod pools;
 mod world;
@@ -18,9 +19,12 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use crate::backend::LeaseLimit;
+pub use crate::client::{ClientInfo, SLOW_KEPT, SlowRequest};
+pub use crate::dispatch::Scripts;
 use crate::net::{Listener, Peer};
 pub use crate::stats::{PoolStats, WorkerBlock, WorkerStats};
 use crate::topology::{Generation, PoolId, PoolIx, ServerIx};
+pub use ask::{Ask, KillFilter};
 pub use census::{Census, Seats};
 
 /// What is published to the workers: a generation, and what they count and share in it. Immutable, but for the counts.
@@ -53,6 +57,8 @@ pub enum Order {
     Adopt(PoolId, Peer),
     /// Stop accepting, finish what is in flight, close every client; cut what is left after the limit. Then end.
     Drain(Duration),
+    /// Answer a question about your clients, or do something to them.
+    Ask(Ask),
 }
 
 /// What a worker tells control: only that something is worth a look. May be lost when control is behind.
@@ -85,16 +91,18 @@ pub struct Worker {
 /// Starts worker `index` on a thread of its own.
 ///
 /// It serves `published.borrow()` at once and every later one before it carries out orders that were sent after it.
-/// `census` is shared by all workers.
+/// `census` and `scripts` are shared by all workers.
 pub fn spawn(
     index: usize,
     published: watch::Receiver<Arc<Published>>,
     notices: mpsc::Sender<Notice>,
     census: Arc<Census>,
+    scripts: Arc<Scripts>,
 ) -> std::io::Result<Worker> {
     let own = Arc::clone(&published.borrow().stats[index].own);
     let (orders, incoming) = mpsc::unbounded_channel();
-    let seed = world::Seed { index, published, notices, census, own: Arc::clone(&own), orders: incoming };
+    let seed =
+        world::Seed { index, published, notices, census, scripts, own: Arc::clone(&own), orders: incoming };
     // The runtime is made here, so that what is wrong with it is an error of the start.
     let runtime = tokio::runtime::Builder::new_current_thread();
     let thread = std::thread::Builder::new()

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use super::{Notice, Published, Seats};
 use crate::backend::{Server, Settings};
 use crate::config::{self, Config};
-use crate::dispatch::{Now, Pool};
+use crate::dispatch::{Now, Pool, Scripts};
 use crate::exchange::Turn;
 use crate::net::Keepalive;
 use crate::topology::{Draw, Generation, PoolId, PoolIx, ServerIx};
@@ -25,6 +25,8 @@ pub(super) struct Pools {
     index: usize,
     turn: Rc<Turn>,
     notices: mpsc::Sender<Notice>,
+    /// Those of the whole process.
+    scripts: Arc<Scripts>,
     places: RefCell<HashMap<PoolId, Rc<Place>>>,
     /// The generation that holds here.
     generation: Cell<u64>,
@@ -47,8 +49,14 @@ const LOOK: Duration = Duration::from_millis(5);
 
 impl Pools {
     /// None yet; see [`Pools::adopt`].
-    pub(super) fn new(index: usize, turn: &Rc<Turn>, notices: mpsc::Sender<Notice>) -> Self {
-        Self { index, turn: Rc::clone(turn), notices, places: RefCell::default(), generation: Cell::new(0) }
+    pub(super) fn new(
+        index: usize,
+        turn: &Rc<Turn>,
+        notices: mpsc::Sender<Notice>,
+        scripts: Arc<Scripts>,
+    ) -> Self {
+        let (places, generation) = (RefCell::default(), Cell::new(0));
+        Self { index, turn: Rc::clone(turn), notices, scripts, places, generation }
     }
 
     pub(super) fn place(&self, id: PoolId) -> Option<Rc<Place>> {
@@ -103,7 +111,7 @@ impl Pools {
         let stats = Arc::clone(&published.stats[self.index].pools[ix.index()].pool);
         let draw =
             Draw::seeded(u64::from(std::process::id()) << 16 ^ (u64::from(id.0) << 8) ^ self.index as u64);
-        let pool = Rc::new(Pool::new(id, now, stats, Rc::clone(&self.turn), draw));
+        let pool = Rc::new(Pool::new(id, now, stats, Rc::clone(&self.turn), draw, Arc::clone(&self.scripts)));
         let seats = Arc::clone(&published.seats[ix.index()]);
         Place { pool, seats, leaving: Cell::new(false), whereabouts }
     }

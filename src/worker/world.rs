@@ -7,17 +7,20 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::accept::{self, Door};
+use super::ask;
 use super::census::Census;
 use super::pools::{Place, Pools};
 use super::{DoorId, Notice, Order, Published};
-use crate::client::ClientConn;
+use crate::client::{ClientConn, Watch};
+use crate::config::Config;
+use crate::dispatch::Scripts;
 use crate::exchange::Turn;
 use crate::stats::WorkerBlock;
 use crate::topology::PoolId;
@@ -28,6 +31,7 @@ pub(super) struct Seed {
     pub(super) published: watch::Receiver<Arc<Published>>,
     pub(super) notices: mpsc::Sender<Notice>,
     pub(super) census: Arc<Census>,
+    pub(super) scripts: Arc<Scripts>,
     pub(super) own: Arc<WorkerBlock>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
 }
@@ -38,12 +42,20 @@ pub(super) struct World {
     pub(super) own: Arc<WorkerBlock>,
     pub(super) census: Arc<Census>,
     pub(super) clients: RefCell<HashMap<u64, Rc<ClientConn>>>,
+    /// What the operator asks of them.
+    pub(super) watch: Rc<Watch>,
     /// Listeners of this worker that still accept.
     pub(super) doors: RefCell<HashMap<DoorId, Rc<Door>>>,
     /// A client or a listener has gone: a drain may be over.
     pub(super) changed: Notify,
     phase: Cell<Phase>,
 }
+
+/// How often the loop shows that it comes around.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the runtime's timers may be late by themselves.
+const TIMER_GRAIN: Duration = Duration::from_millis(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -66,6 +78,7 @@ pub(super) fn run(mut builder: Builder, seed: Seed) {
 async fn live(mut seed: Seed) {
     let turn = Rc::new(Turn::default());
     tokio::task::spawn_local(flush_at_end_of_turn(Rc::clone(&turn)));
+    tokio::task::spawn_local(tick(Arc::clone(&seed.own)));
     let world = Rc::new(World::new(&seed, &turn));
     let mut sweep = tokio::time::interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -111,14 +124,27 @@ const LOOKUPS: usize = 8;
 
 /// How often clients are looked at: one timer for all of them.
 const SWEEP: Duration = Duration::from_secs(1);
+/// Shows that this thread's loop comes around, and how late: a tick that waits stands behind work.
+async fn tick(own: Arc<WorkerBlock>) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let due = ticks.tick().await;
+        let late = due.elapsed().saturating_sub(TIMER_GRAIN);
+        own.loop_late.add(late.as_micros() as u64);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        own.loop_seen_at.set(since.as_micros() as u64);
+    }
+}
 
 impl World {
     fn new(seed: &Seed, turn: &Rc<Turn>) -> Self {
         Self {
-            pools: Pools::new(seed.index, turn, seed.notices.clone()),
+            pools: Pools::new(seed.index, turn, seed.notices.clone(), Arc::clone(&seed.scripts)),
             own: Arc::clone(&seed.own),
             census: Arc::clone(&seed.census),
             clients: RefCell::default(),
+            watch: Rc::new(Watch::new(slower_than(&seed.published.borrow().generation.config))),
             doors: RefCell::default(),
             changed: Notify::new(),
             phase: Cell::new(Phase::Serving),
@@ -152,6 +178,7 @@ impl World {
                     tracing::error!(%error, worker, "cannot register a listener");
                 }
             }
+            Order::Ask(question) => ask::answer(self, question),
             Order::Assign(door, pool) => {
                 if let Some(door) = self.doors.borrow().get(&door) {
                     door.pool.set(pool);
@@ -227,4 +254,10 @@ impl World {
         tokio::task::yield_now().await;
         cut
     }
+}
+
+/// `slowlog_slower_than`, in microseconds.
+fn slower_than(config: &Config) -> u64 {
+    let limit = config.process.slowlog_slower_than;
+    limit.map_or(u64::MAX, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX))
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use shardwise::command::{
-    BeginSearch, CommandIx, CommandTable, FindKeys, Group, Handling, KeyFlags, KeySpec, Origin, Row,
+    AllKind, BeginSearch, CommandIx, CommandTable, FindKeys, Group, Handling, KeyFlags, KeySpec, Origin, Row,
     SplitKind, Unless,
 };
 
@@ -46,6 +46,8 @@ with; a test compares it with live servers.
 - **Transaction**: see below.
 - **Any server**: has no key, and every server gives the same answer or an equally good one. It goes to the first live
   server in the order of the names, always the same one while that lives.
+- **Every server**: has no key and concerns the keys, scripts or functions of all; it goes to every server of the pool, and the
+  replies are made into one. See below.
 - **shardwise**: answered by the proxy itself.
 - **Not supported**: answered with an error as below.
 
@@ -70,6 +72,45 @@ parts may have been executed by then, so after a failed `MSET` or `DEL` some key
 
 `MSETNX` is never split: it would have to undo what other servers did.
 
+## Every server
+
+`DBSIZE`, `KEYS`, `RANDOMKEY`, `FLUSHALL`, `FLUSHDB`, and what loads or removes scripts and functions go to every server of the
+pool, ejected ones too. If one is dead, or answers with an error, that is the answer: never a count or a list that leaves
+keys out. Like a split command they aren't atomic: what other servers did stays done, and `FUNCTION LOAD` of a library that
+some servers have already is an error while the others load it (`REPLACE` isn't).
+
+`KEYS` collects all names in the proxy's memory before it answers, as a server does; use `SCAN`. `FLUSHALL` empties every
+database of every server, whatever the pool's `redis_db`.
+
+`INFO` is shardwise's own, with Redis's names for sections and fields and nothing that isn't true of a proxy. Its section
+Keyspace adds up what the servers say. While one of them doesn't answer there is no sum, but a line
+`keyspace_incomplete:` with the reason; the rest is answered all the same, because clients ask `INFO` to see whether they are
+connected.
+
+## SCAN
+
+`SCAN` goes through the servers one after the other, in the order of their names. Its cursor is that of the server, times 1024,
+plus the server's position among the pool's servers. So a cursor means the same to every shardwise with the same file,
+nothing is remembered between two calls, and cursors stay below 2^53, exact in JavaScript. `MATCH`, `COUNT` and `TYPE` go
+through. Like a server's own, a scan finds every key that is there from its beginning to its end, and may find a key twice.
+
+When the server that it has come to is dead, the answer is its error: the scan goes on with the same cursor when it is
+back. A cursor that leads to no server (the file has lost one since) is an error too. Neither is ever the end, which would
+hide keys. Nor is a cursor with a sign, which Redis takes for a large number. After a change of the list of servers begin anew: positions may mean other servers, and keys have moved.
+A pool of more than 1024 servers, and a server that answers with a cursor of 2^43 or more, cannot be scanned, and the error says
+so.
+
+## Scripts
+
+Scripts and functions run on the server that has their keys; all keys must live together, and a script may use no others.
+Without a key they run on the first live server.
+
+A client loads a script once and then calls it by its SHA-1, wherever its keys live. So shardwise remembers the scripts that
+it sees in `EVAL` and `SCRIPT LOAD`, for each pool, and puts a `SCRIPT LOAD` in front of an `EVALSHA` for a server of which it doesn't
+know that it has the script. When the server says `NOSCRIPT` all the same (somebody flushed its scripts), the script is loaded and
+called once more, unless the client has sent more to that server meanwhile: its order comes first, and the client gets
+`NOSCRIPT`. 16 MB of scripts are remembered in the process, the least recently used go first; one of more than 4 MB isn't. `SCRIPT
+FLUSH` forgets those of the pool. A script that nobody has shown to this process is `NOSCRIPT`, as in Redis.
 ## Transactions
 
 `MULTI`, `EXEC`, `DISCARD`, `WATCH` and `UNWATCH` do what they do on one Redis, for keys of one server: the first command with a
@@ -172,6 +213,12 @@ fn handling(row: &Row) -> String {
         Handling::Wait => "every server that the client wrote to: the least".to_owned(),
         Handling::Transaction(_) => "transaction".to_owned(),
         Handling::AnyServer => "any server".to_owned(),
+        Handling::Everywhere(AllKind::Sum) => "every server: sum".to_owned(),
+        Handling::Everywhere(AllKind::Same) => "every server: what all say".to_owned(),
+        Handling::Everywhere(AllKind::Join) => "every server: all elements".to_owned(),
+        Handling::Everywhere(AllKind::And) => "every server: 1 where all say 1".to_owned(),
+        Handling::Everywhere(AllKind::Draw) => "every server: one is drawn".to_owned(),
+        Handling::Scan => "one server after the other".to_owned(),
         Handling::Local(_) => "shardwise".to_owned(),
         Handling::Unsupported(why) => format!("not supported: {}", why.phrase()),
     }
@@ -236,9 +283,16 @@ fn note(row: &Row) -> String {
         }
         "pfmerge" => "without sources: the destination alone",
         "ping" => "if the pool says `ping: reply`; else refused as an unknown command",
+        "select" => "only the database that the pool uses",
+        "client|list" => "the client itself",
+        "client|reply" => "what is sent while replies are off is carried out all the same",
+        "client|no-evict" | "client|no-touch" | "readonly" | "readwrite" => "accepted; changes nothing",
         "select" => "the databases below the pool's `databases`",
         "config|get" => "the parameters that tools ask for",
-        "evalsha" | "evalsha_ro" => "a script is known to the servers where `EVAL` has run it",
+        "evalsha" | "evalsha_ro" => "loads the script where it is missing, see above",
+        "info" => "see above",
+        "scan" => "see above",
+        "flushall" => "all databases",
         "time" => "the clock of that server",
         _ => "",
     };

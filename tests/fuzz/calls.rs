@@ -59,6 +59,7 @@ pub fn folds(input: &[u8]) {
         match fold.merge(&parts, &mut out) {
             Ok(()) => assert_eq!(ReplyScanner::default().scan(&out), Ok(Some(out.len()))),
             Err(FoldError::ErrorReply(part) | FoldError::Unexpected(part)) => assert!(part < parts.len()),
+            Err(FoldError::CursorTooBig) => {}
         }
     }
 }

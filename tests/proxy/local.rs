@@ -317,7 +317,6 @@ fn what_one_client_asks_for_changes_nothing_for_another() {
     for request in [
         &["SUBSCRIBE", "c"][..],
         &["MONITOR"],
-        &["CLIENT", "REPLY", "OFF"],
         &["CLIENT", "TRACKING", "ON"],
         &["SELECT", "1"],
         &["HELLO", "3"],

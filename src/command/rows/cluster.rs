@@ -55,6 +55,6 @@ pub const ROWS: &[Row] = &[
         .hints(RANDOM)
         .acl(Categories::KEYSPACE)
         .valkey(),
-    row("readonly", 1, LOADING | STALE | FAST, &[], Unsupported(Cluster)).acl(Categories::CONNECTION),
-    row("readwrite", 1, LOADING | STALE | FAST, &[], Unsupported(Cluster)).acl(Categories::CONNECTION),
+    row("readonly", 1, LOADING | STALE | FAST, &[], Local(Accepted)).acl(Categories::CONNECTION),
+    row("readwrite", 1, LOADING | STALE | FAST, &[], Local(Accepted)).acl(Categories::CONNECTION),
 ];

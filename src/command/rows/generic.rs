@@ -16,7 +16,7 @@ pub const ROWS: &[Row] = &[
     row("expire", -3, WRITE | FAST, &[one(1, RW | UPDATE)], Keyed),
     row("expireat", -3, WRITE | FAST, &[one(1, RW | UPDATE)], Keyed),
     row("expiretime", 2, READONLY | FAST, &[one(1, RO | ACCESS)], Keyed),
-    row("keys", 2, READONLY, &[], Unsupported(AllServers))
+    row("keys", 2, READONLY, &[], Everywhere(AllKind::Join))
         .request(RequestPolicy::AllShards)
         .hints(RANDOM_ORDER)
         .acl(Categories::DANGEROUS.with(Categories::KEYSPACE)),
@@ -43,14 +43,14 @@ pub const ROWS: &[Row] = &[
     row("pexpireat", -3, WRITE | FAST, &[one(1, RW | UPDATE)], Keyed),
     row("pexpiretime", 2, READONLY | FAST, &[one(1, RO | ACCESS)], Keyed),
     row("pttl", 2, READONLY | FAST, &[one(1, RO | ACCESS)], Keyed).hints(RANDOM),
-    row("randomkey", 1, READONLY, &[], Unsupported(AllServers))
+    row("randomkey", 1, READONLY, &[], Everywhere(AllKind::Draw))
         .request(RequestPolicy::AllShards)
         .hints(RANDOM),
     row("rename", 3, WRITE, &[one(1, RW | ACCESS | DELETE), one(2, OW | UPDATE)], Keyed),
     row("renamenx", 3, WRITE | FAST, &[one(1, RW | ACCESS | DELETE), one(2, OW | INSERT)], Keyed),
     row("restore", -4, WRITE | DENYOOM, &[one(1, OW | UPDATE)], Keyed)
         .acl(Categories::DANGEROUS.with(Categories::KEYSPACE)),
-    row("scan", -2, READONLY, &[], Unsupported(AllServers)).request(RequestPolicy::Special).hints(RANDOM),
+    row("scan", -2, READONLY, &[], Scan).request(RequestPolicy::Special).hints(RANDOM),
     row(
         "sort",
         -2,

@@ -46,6 +46,7 @@ pub(super) const SECTIONS: &[(Group, &[Row])] = &[
 mod words {
     pub(super) use super::super::flags::{Categories, flag::*, hint::*, key::*};
     pub(super) use super::super::keys::KeyRule;
+    pub(super) use super::super::row::AllKind;
     pub(super) use super::super::row::ClientQuery::*;
     pub(super) use super::super::row::CommandQuery::*;
     pub(super) use super::super::row::Handling::*;
@@ -54,7 +55,7 @@ mod words {
     pub(super) use super::super::row::SplitKind::*;
     pub(super) use super::super::row::Transaction::*;
     pub(super) use super::super::row::Why::*;
-    pub(super) use super::super::row::{ReplyPolicy, RequestPolicy, Row, TimeoutAt, Unless, row};
+    pub(super) use super::super::row::{ReplyPolicy, RequestPolicy, Row, ScriptUse, TimeoutAt, Unless, row};
     pub(super) use super::super::spec::*;
 }
 
@@ -62,7 +63,7 @@ mod words {
 mod tests {
     use super::super::flags::{Flags, KeyFlags};
     use super::super::keys::KeyRule;
-    use super::super::row::{Handling, Pin, ReplyPolicy, RequestPolicy, SplitKind, Unless};
+    use super::super::row::{AllKind, Handling, Pin, ReplyPolicy, RequestPolicy, SplitKind, Unless};
     use super::super::spec::{BeginSearch, KeySpec};
     use super::*;
 
@@ -97,6 +98,22 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_goes_everywhere_is_what_redis_would_send_everywhere() {
+        for row in rows() {
+            let Handling::Everywhere(kind) = row.handling else { continue };
+            let replies: &[ReplyPolicy] = match kind {
+                AllKind::Sum => &[ReplyPolicy::AggSum],
+                AllKind::Same => &[ReplyPolicy::AllSucceeded],
+                AllKind::And => &[ReplyPolicy::AggLogicalAnd],
+                // RANDOMKEY has no policy in Redis 7.0, and is special in Valkey.
+                AllKind::Join | AllKind::Draw => &[ReplyPolicy::Default, ReplyPolicy::Special],
+            };
+            let everywhere = matches!(row.request, RequestPolicy::AllShards | RequestPolicy::AllNodes);
+            assert!(everywhere && replies.contains(&row.reply), "{}", row.name);
+        }
+    }
+
     /// A command that may block on a shared connection would hold up everybody behind it.
     #[test]
     fn commands_that_may_block_are_pinned_refused_or_looked_at() {
@@ -119,8 +136,18 @@ mod tests {
             }
             _ => None,
         });
-        let expected =
-            ["object", "object|help", "lolwut", "time", "xgroup", "xgroup|help", "xinfo", "xinfo|help"];
+        let expected = [
+            "object",
+            "object|help",
+            "function|dump",
+            "function|list",
+            "lolwut",
+            "time",
+            "xgroup",
+            "xgroup|help",
+            "xinfo",
+            "xinfo|help",
+        ];
         assert_eq!(keyless.collect::<Vec<_>>(), expected);
     }
 

@@ -66,21 +66,21 @@ pub const ROWS: &[Row] = &[
             .request(RequestPolicy::AllNodes)
             .reply(ReplyPolicy::AllSucceeded),
     ]),
-    row("dbsize", 1, READONLY | FAST, &[], Unsupported(AllServers))
+    row("dbsize", 1, READONLY | FAST, &[], Everywhere(AllKind::Sum))
         .request(RequestPolicy::AllShards)
         .reply(ReplyPolicy::AggSum)
         .acl(Categories::KEYSPACE),
     row("debug", -2, ADMIN | NOSCRIPT | LOADING | STALE, &[], Unsupported(Administration)),
     row("failover", -1, ADMIN | NOSCRIPT | STALE, &[], Unsupported(Replication)),
-    row("flushall", -1, WRITE, &[], Unsupported(AllServers))
+    row("flushall", -1, WRITE, &[], Everywhere(AllKind::Same))
         .request(RequestPolicy::AllShards)
         .reply(ReplyPolicy::AllSucceeded)
         .acl(Categories::DANGEROUS.with(Categories::KEYSPACE)),
-    row("flushdb", -1, WRITE, &[], Unsupported(AllServers))
+    row("flushdb", -1, WRITE, &[], Everywhere(AllKind::Same))
         .request(RequestPolicy::AllShards)
         .reply(ReplyPolicy::AllSucceeded)
         .acl(Categories::DANGEROUS.with(Categories::KEYSPACE)),
-    row("info", -1, LOADING | STALE, &[], Unsupported(Administration))
+    row("info", -1, LOADING | STALE, &[], Local(ServerInfo))
         .request(RequestPolicy::AllShards)
         .reply(ReplyPolicy::Special)
         .hints(RANDOM)
