@@ -23,6 +23,8 @@ pub struct Turn {
     clients: RefCell<Vec<Rc<dyn Flush>>>,
     flusher: RefCell<Option<Waker>>,
     now: Cell<Option<Instant>>,
+    /// Seconds since the worker started, moved on by its sweep: cheap, coarse, and all that idle times need.
+    pub tick: Cell<u32>,
     /// Its writes are under way.
     writing: Cell<bool>,
     /// When this turn's work began, as far as anybody asked.

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, Read};
 use std::mem::MaybeUninit;
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -45,6 +45,14 @@ impl Stream {
         let socket = SockRef::from(stream);
         socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
         set_keepalive(&socket, keepalive)
+    }
+
+    /// The address of the other side; none for a unix socket.
+    pub fn peer_ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().ok().map(|address| address.ip()),
+            Self::Unix(_) | Self::Closed => None,
+        }
     }
 
     /// Waits until a read may find something. Costs no system call.
