@@ -56,14 +56,14 @@ def main():
     chosen = [one for one in WORKLOADS if not options.only or one.name in options.only]
     if options.scale < 0.1:
         chosen = [one for one in chosen if one.clients <= 1000]
-    results, begun = [], time.monotonic()
+    results, begun, load = [], time.monotonic(), os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="shardwise-benchmarks-") as folder, Stage(folder, "bench", SETTINGS) as stage:
         targets = start(stage, options)
         servers = [program for program in stage.programs if program.name == "redis" or program.name.startswith("shard-")]
         for one in chosen:
             print(f"{one.title} …", flush=True)
             results.append((one, measure(one, targets, servers, options)))
-    write(options, targets, results, time.monotonic() - begun)
+    write(options, targets, results, load, time.monotonic() - begun)
     return 0
 
 
@@ -137,15 +137,17 @@ def measure(one, targets, servers, options):
 
 # --- The page
 
-def write(options, targets, results, seconds):
+def write(options, targets, results, load, seconds):
     names = [name for name, _ in targets]
     os.makedirs(options.out, exist_ok=True)
     plot("benchmarks-throughput.svg", "Requests per second, relative to a single Redis", options, names, results,
          lambda row, base: row["ratio"] or 0)
     plot("benchmarks-p99.svg", "p99 latency, relative to a single Redis", options, names, results,
          lambda row, base: row["p99_ms"] / base["p99_ms"] if base["p99_ms"] else 0)
-    text = [INTRODUCTION.format(machine=machine(options), scale=options.scale, rounds=options.rounds,
+    text = [INTRODUCTION.format(machine=machine(options), load=load, scale=options.scale, rounds=options.rounds,
                                 minutes=round(seconds / 60, 1), date=time.strftime("%d %B %Y").lstrip("0"))]
+    if options.scale < 0.5 or load > (os.cpu_count() or 1) / 4:
+        text.append(CAUTION)
     text += ["## Ratios to a single Redis\n", "![Requests per second](benchmarks-throughput.svg)\n",
              "![p99 latency](benchmarks-p99.svg)\n", ratios(names, results), "## Absolute figures\n"]
     for one, rows in results:
@@ -162,7 +164,12 @@ Made by `make bench`, not by hand. The same load on a single Redis, shardwise, n
 absolute figures behind them are this machine's. Every target had its turn in every round; ratios are taken within a round, and their
 median over {rounds} rounds is shown. CPU per request is what the target's own process used: for a proxy that does not include its servers.
 
-{machine} {date}; scale {scale:g} of the full number of requests; {minutes} minutes.
+{machine} Load average before the run: {load:.1f}. {date}; scale {scale:g} of the full number of requests; {minutes} minutes.
+"""
+
+
+CAUTION = """**A rehearsal, not a measurement**: the runs were short or the machine had other work, and single figures may be off by any factor. Run
+`make bench` on a quiet machine before relying on them.
 """
 
 

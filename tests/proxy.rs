@@ -4,8 +4,10 @@ mod support;
 
 mod proxy {
     mod across;
+    mod admin;
     mod auth;
     mod blocking;
+    mod bounds;
     mod client_family;
     mod compare;
     mod crosskeys;
@@ -18,6 +20,7 @@ mod proxy {
     mod limits;
     mod load;
     mod local;
+    mod metrics;
     mod placement;
     mod protocol;
     mod read_only;

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks, by apt-get, pip and npm: `tests/setup.sh demo` for `make demo`, `… instructions` for
-# `make instructions`, `… openresty` for `make scenario-openresty`, `… bench` for `make bench`, `… test` for all tests. Where everything is there already it changes nothing and asks no network.
+# `make instructions`, `… openresty` for `make scenario-openresty`, `… bench` for `make bench`, `… test` for all tests,
+# `… operating` for what `make test-clients` needs beyond them. Where everything is there already it changes nothing and asks
+# no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin
@@ -33,6 +35,12 @@ if [ "${1:-test}" = test ]; then
   need 'command -v npm' npm
   need 'command -v php' php-cli
   need 'php -r "exit((int) !extension_loaded(\"redis\"));"' php-redis
+fi
+
+if [ "${1:-test}" = operating ]; then
+  need 'command -v promtool' prometheus
+  need 'command -v prometheus-redis-exporter' prometheus-redis-exporter
+  need 'command -v chromium' chromium
 fi
 
 if [ ${#missing[@]} -gt 0 ]; then

@@ -13,7 +13,7 @@ use super::connect::cause_of;
 use super::pipe::{Pipe, Request};
 use super::replies::Reader;
 use super::server::Shared;
-use crate::exchange::{Cause, Flush, Outcome, Recipient, Ticket, Written};
+use crate::exchange::{Cause, Flush, Outcome, Recipient, Ticket, Took, Written};
 use crate::net::Stream;
 use crate::resp::Protocol;
 
@@ -292,6 +292,7 @@ impl Conn {
         self.count_failure();
         let all_sent = expired.iter().all(|(_, sent)| *sent);
         for (ticket, sent) in expired {
+            self.note_given_up(&ticket, sent);
             let cause = if sent { Cause::ResponseTimeout } else { Cause::QueueTimeout };
             ticket.settle(Outcome::Unknown(self.shared.error(cause)));
         }
@@ -299,11 +300,21 @@ impl Conn {
         Some(if usable { Ended::Late } else { Ended::Over(Cause::ResponseTimeout) })
     }
 
+    /// A request that is given up has waited as long as it may.
+    fn note_given_up(&self, ticket: &Ticket, sent: bool) {
+        let limit = self.shared.settings.timeout.unwrap_or_default().as_micros() as u64;
+        let (queue, answer) = if sent { (0, limit) } else { (limit, 0) };
+        if sent {
+            self.shared.stats.answer_seconds.record(answer);
+        }
+        ticket.note(&Took { queue, answer, server: &self.shared.label });
+    }
+
     fn write(&self) {
         let stream = self.stream.borrow();
         let mut pipe = self.pipe.borrow_mut();
         let written = pipe.out().write_to(|parts| stream.try_write_vectored(parts));
-        pipe.after_write(Instant::now);
+        pipe.after_write(|| self.shared.turn.now(Instant::now), &self.shared.stats.queue_seconds);
         match written {
             Ok(Written::All) => pipe.out().release(&self.shared.turn.buffers),
             Ok(Written::Blocked) => {

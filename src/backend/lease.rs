@@ -107,7 +107,6 @@ impl Lease {
             State::Connecting(pipe) => {
                 let now = shared.turn.now(Instant::now);
                 let len = pipe.push(request, ticket, now, &shared.turn.buffers);
-                pipe.delay();
                 shared.count_request(len);
                 return shared.show_queues(pipe);
             }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use bytes::Bytes;
 
 use crate::exchange::{BufferPool, ByteQueue, Ticket};
+use crate::stats::Histogram;
 
 /// The bytes of a request for a server.
 pub enum Request<'a> {
@@ -28,8 +29,6 @@ pub struct Pipe {
     appended: u64,
     /// How many at the head of `fifo` have been written whole.
     sent: usize,
-    /// Some requests were not written in the turn in which they were admitted.
-    delayed: bool,
     /// What the gauges say of it.
     shown: Queues,
 }
@@ -56,6 +55,8 @@ pub struct InFlight {
     end: u64,
     /// Length of the request.
     len: u32,
+    /// Microseconds from its admission until it was written; 0 before that.
+    pub queued: u32,
     /// When its clock started: at admission, and again when it was written.
     pub since: Instant,
 }
@@ -78,6 +79,7 @@ impl Pipe {
             ticket: Some(ticket),
             end: self.appended,
             len: len as u32,
+            queued: 0,
             since: now,
         });
         len
@@ -89,9 +91,10 @@ impl Pipe {
         &mut self.out
     }
 
-    /// Some of the bytes were written: `now` starts the response clock of requests that had to wait.
+    /// Some of the bytes were written: at `now` the response clock of those requests starts. How long each had waited
+    /// goes to `waited`.
     #[inline]
-    pub fn after_write(&mut self, now: impl FnOnce() -> Instant) {
+    pub fn after_write(&mut self, now: impl FnOnce() -> Instant, waited: &Histogram) {
         let before = self.sent;
         let written = self.written();
         self.sent = if self.out.is_empty() {
@@ -99,16 +102,15 @@ impl Pipe {
         } else {
             self.fifo.partition_point(|one| one.end <= written)
         };
-        if self.delayed && self.sent > before {
+        if self.sent > before {
             let now = now();
-            self.fifo.range_mut(before..self.sent).for_each(|one| one.since = now);
+            for one in self.fifo.range_mut(before..self.sent) {
+                let micros = micros(one.since, now);
+                waited.record(micros);
+                one.queued = u32::try_from(micros).unwrap_or(u32::MAX);
+                one.since = now;
+            }
         }
-        self.delayed = !self.out.is_empty();
-    }
-
-    /// The requests in it are not going to be written in this turn.
-    pub fn delay(&mut self) {
-        self.delayed = true;
     }
 
     /// The head of the FIFO, whose reply is the next to come. `None` when no reply can be due: nothing is awaited, or
@@ -157,7 +159,6 @@ impl Pipe {
         let rest = self.fifo.front().map_or(self.appended, InFlight::start);
         self.out.advance((rest - written) as usize);
         self.sent = 0;
-        self.delayed = true;
         tickets
     }
 
@@ -198,6 +199,13 @@ impl Pipe {
     fn written(&self) -> u64 {
         self.appended - self.out.len() as u64
     }
+}
+
+/// Microseconds between two times; 0 if they are the wrong way round.
+#[inline]
+pub(super) fn micros(from: Instant, to: Instant) -> u64 {
+    let took = to.saturating_duration_since(from);
+    took.as_secs() * 1_000_000 + u64::from(took.subsec_micros())
 }
 
 impl Drop for Pipe {
@@ -276,7 +284,7 @@ mod tests {
             });
             result.unwrap();
             let now = self.now;
-            self.pipe.after_write(|| now);
+            self.pipe.after_write(|| now, &Histogram::default());
             written
         }
     }

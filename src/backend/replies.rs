@@ -8,7 +8,8 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::conn::Conn;
 use super::connect::cause_of;
-use crate::exchange::{Cause, Inbox, Outcome, Reply, Ticket};
+use super::pipe::micros;
+use crate::exchange::{Cause, Inbox, Outcome, Reply, Ticket, Took};
 use crate::resp::{Protocol, ReplyScanner};
 
 /// How far the replies of one connection have been read.
@@ -94,6 +95,7 @@ impl Conn {
     fn receive(&self, reader: &mut Reader, mut buffer: BytesMut) -> Result<(), Cause> {
         let pool = &self.shared.turn.buffers;
         self.receive_streamed(reader, &mut buffer)?;
+        let now = self.shared.turn.now(Instant::now);
         let mut at = 0;
         while at < buffer.len() {
             if self.broken.get() == Some(Cause::Protocol) {
@@ -106,7 +108,7 @@ impl Conn {
                 at += len;
                 continue;
             }
-            let ticket = self.take_head()?;
+            let ticket = self.take_head(now)?;
             self.judge(&buffer[at..at + len], ticket.is_some());
             self.shared.count_response(len);
             if len < SHARE_THRESHOLD {
@@ -132,9 +134,9 @@ impl Conn {
             && len > STREAM_THRESHOLD
             && self.head_may_stream()
         {
-            let ticket = self.take_head()?;
+            let ticket = self.take_head(now)?;
             reader.scanner.reset();
-            let since = self.shared.turn.now(Instant::now);
+            let since = now;
             self.judge(&buffer, ticket.is_some());
             reader.streaming = Some(Streaming { ticket, left: len, len, since });
             self.shared.count_response(len);
@@ -182,8 +184,13 @@ impl Conn {
     /// Takes the head of the FIFO for a reply. An answer that nobody awaits, or one that came before its request
     /// had left whole, ends the connection.
     #[inline]
-    fn take_head(&self) -> Result<Option<Ticket>, Cause> {
+    fn take_head(&self, now: Instant) -> Result<Option<Ticket>, Cause> {
         let (head, early) = self.pipe.borrow_mut().pop().ok_or(Cause::Protocol)?;
+        if let Some(ticket) = &head.ticket {
+            let answer = micros(head.since, now);
+            self.shared.stats.answer_seconds.record(answer);
+            ticket.note(&Took { queue: u64::from(head.queued), answer, server: &self.shared.label });
+        }
         if early {
             self.broken.set(Some(Cause::Protocol));
             self.wake_driver();

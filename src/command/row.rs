@@ -287,6 +287,30 @@ pub enum Group {
     Transactions,
 }
 
+impl Group {
+    /// Redis's word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bitmap => "bitmap",
+            Self::Cluster => "cluster",
+            Self::Connection => "connection",
+            Self::Generic => "generic",
+            Self::Geo => "geo",
+            Self::Hash => "hash",
+            Self::HyperLogLog => "hyperloglog",
+            Self::List => "list",
+            Self::PubSub => "pubsub",
+            Self::Scripting => "scripting",
+            Self::Server => "server",
+            Self::Set => "set",
+            Self::SortedSet => "sorted-set",
+            Self::Stream => "stream",
+            Self::String => "string",
+            Self::Transactions => "transactions",
+        }
+    }
+}
+
 /// Who publishes a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {

@@ -74,7 +74,7 @@ impl Change {
     /// Whether a reload can't bring it about.
     pub fn needs_restart(&self) -> bool {
         match self {
-            Self::Process(key) => matches!(*key, "threads" | "log_format"),
+            Self::Process(key) => matches!(*key, "threads" | "log_format" | "metrics" | "admin"),
             // The sockets of one address must all have the option from the start.
             Self::Setting { key, .. } => *key == "reuseport",
             _ => false,
@@ -131,7 +131,14 @@ fn process(old: &Config, new: &Config) -> Vec<Change> {
     use super::Process;
 
     let (old, new) = (&old.process, &new.process);
-    let names = changed!(Process, old, new, [threads, max_clients, drain_timeout, log_format, reload_on_hup, reload_on_change], left out: []);
+    let names = changed!(
+        Process, old, new,
+        [
+            threads, max_clients, drain_timeout, log_format, metrics, admin, admin_password, slowlog_slower_than,
+            reload_on_hup, reload_on_change,
+        ],
+        left out: []
+    );
     names.into_iter().map(Change::Process).collect()
 }
 
@@ -143,7 +150,8 @@ fn settings(old: &Pool, new: &Pool) -> Vec<Change> {
         [
             listen, distribution, timeout, backlog, client_connections, tcpkeepalive, reuseport, redis_auth, redis_db, databases,
             preconnect, auto_eject_hosts, server_connections, server_retry_timeout, server_failure_limit, ping,
-            readmit, read_only, connect_timeout, max_leases, max_pending, out_soft, out_hard, max_bulk, max_args, max_inline,
+            readmit, read_only, commands, connect_timeout, max_leases, max_pending, out_soft, out_hard, out_stall, server_queue,
+            client_rate, clients_per_address, idle_timeout, first_request_timeout, max_bulk, max_args, max_inline,
         ],
         left out: [name, servers, hash]
     );

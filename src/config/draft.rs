@@ -9,6 +9,7 @@ use super::error::{Reason, SecretError};
 use super::findings::Findings;
 use super::pool::{Distribution, Pool};
 use super::pool_keys::{Draft, KEYS};
+use super::process::{self, Process, ProcessDraft};
 use super::raw::{Entries, Text};
 use super::secret::{self, Outside};
 use super::section::{self, Given};
@@ -33,7 +34,8 @@ pub(super) fn read(name: Text, entries: Entries, outside: &Sources, findings: &m
 
     // A value that is neither true nor false has an error of its own.
     let is_memcached = !draft.redis && !given.is_refused("redis");
-    let redis_auth = place.password(&draft, outside, findings);
+    let auth = (draft.redis_auth.as_ref(), draft.redis_auth_file.as_ref());
+    let redis_auth = place.password(["redis_auth", "redis_auth_file"], auth, outside, findings);
     let Draft { mut pool, listen, servers, .. } = draft;
     let listen_line = listen.as_ref().and(given.line("listen"));
     if let Some((listen, text)) = listen {
@@ -48,6 +50,24 @@ pub(super) fn read(name: Text, entries: Entries, outside: &Sources, findings: &m
     place.check_limits(&pool, findings);
     place.warn(&pool, findings);
     Read { pool, is_memcached, listen_line }
+}
+
+/// Reads the process-wide section into `process`.
+pub(super) fn read_process(
+    name: &Text,
+    entries: Entries,
+    process: &mut Process,
+    outside: &Sources,
+    findings: &mut Findings,
+) {
+    let mut draft = ProcessDraft::default();
+    let given = section::read(entries, process::KEYS, &mut draft, (&name.text, name.line), findings);
+    let place = Place { path: &name.text, line: name.line, given: &given };
+    let password = (draft.admin_password.as_ref(), draft.admin_password_file.as_ref());
+    let keys = ["admin_password", "admin_password_file"];
+    draft.process.admin_password = place.password(keys, password, outside, findings);
+    place.check_control_ports(&draft.process, password.0.or(password.1).is_some(), findings);
+    *process = draft.process;
 }
 
 /// What passwords may come from.
@@ -77,16 +97,23 @@ impl Place<'_> {
         findings.warning(self.line_of(key), &section::join(self.path, key), why);
     }
 
-    fn password(&self, draft: &Draft, sources: &Sources, findings: &mut Findings) -> Option<Secret> {
-        let (key, password) = match (&draft.redis_auth, &draft.redis_auth_file) {
+    /// A password that is given as it is, or as the name of a file; `keys` are those of the one and of the other.
+    fn password(
+        &self,
+        keys: [&'static str; 2],
+        given: (Option<&Text>, Option<&Text>),
+        sources: &Sources,
+        findings: &mut Findings,
+    ) -> Option<Secret> {
+        let (key, password) = match given {
             (None, None) => return None,
             (Some(_), Some(_)) => {
-                let why = "excludes redis_auth, give one of the two";
-                self.error("redis_auth_file", Reason::Conflict(why), findings);
+                let why = "excludes the password itself, give one of the two";
+                self.error(keys[1], Reason::Conflict(why), findings);
                 return None;
             }
-            (Some(text), None) => ("redis_auth", secret::expand(&text.text, sources.outside.env)),
-            (None, Some(name)) => ("redis_auth_file", self.password_file(&name.text, sources, findings)),
+            (Some(text), None) => (keys[0], secret::expand(&text.text, sources.outside.env)),
+            (None, Some(name)) => (keys[1], self.password_file(keys[1], &name.text, sources, findings)),
         };
         match password {
             Ok(secret) => Some(secret),
@@ -99,6 +126,7 @@ impl Place<'_> {
 
     fn password_file(
         &self,
+        key: &str,
         name: &str,
         sources: &Sources,
         findings: &mut Findings,
@@ -108,7 +136,7 @@ impl Place<'_> {
             Ok(file) => {
                 if file.is_public {
                     let why = "others than the owner can read this file, chmod 600 it";
-                    self.warning("redis_auth_file", why, findings);
+                    self.warning(key, why, findings);
                 }
                 secret::from_file(&file.bytes)
             }
@@ -116,8 +144,24 @@ impl Place<'_> {
         }
     }
 
+    /// Whoever reaches the admin port rules the process; whoever reaches the other one only reads.
+    fn check_control_ports(&self, process: &Process, has_password: bool, findings: &mut Findings) {
+        if process.admin.as_ref().is_some_and(|listen| !listen.is_local()) && !has_password {
+            let why = "can be reached from other machines, give admin_password as well";
+            self.error("admin", Reason::Conflict(why), findings);
+        }
+        if process.metrics.as_ref().is_some_and(Listen::is_any_address) {
+            let why = "listens on all addresses and asks for no password: whoever reaches this machine sees the numbers";
+            self.warning("metrics", why, findings);
+        }
+        if process.metrics.is_some() && process.metrics == process.admin {
+            self.error("admin", Reason::Conflict("must differ from metrics"), findings);
+        }
+    }
+
     fn check_limits(&self, pool: &Pool, findings: &mut Findings) {
-        if pool.out_hard < pool.out_soft {
+        let (soft, hard) = (pool.out_soft.bound(), pool.out_hard.bound());
+        if soft.zip(hard).is_some_and(|(soft, hard)| hard < soft) {
             // The default of either may be the one that is in the way.
             let key = if self.given.line("out_hard").is_some() { "out_hard" } else { "out_soft" };
             self.error(key, Reason::Conflict("out_hard must not be less than out_soft"), findings);

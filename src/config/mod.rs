@@ -178,8 +178,7 @@ impl Reading<'_> {
             self.findings.error(name.line, name.text, Reason::Reserved, hint);
             return;
         }
-        let place = (name.text.as_str(), name.line);
-        section::read(entries, process::KEYS, &mut self.process, place, &mut self.findings);
+        draft::read_process(&name, entries, &mut self.process, &self.sources, &mut self.findings);
     }
 
     fn pool(&mut self, name: Text, entries: Entries) {

@@ -4,11 +4,12 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::units::whole_number;
+use crate::units::{Limit, Listen, Secret, whole_number};
 
 use super::error::Reason;
-use super::keys::{Absent, Field, INT_MAX, Key, Origin};
+use super::keys::{Absent, Field, INT_MAX, Key, Origin, Zero};
 use super::names::named;
+use super::raw::Text;
 
 /// Most worker threads.
 const MOST_THREADS: u32 = 1024;
@@ -18,8 +19,8 @@ const MOST_THREADS: u32 = 1024;
 pub struct Process {
     /// Worker threads.
     pub threads: Threads,
-    /// `max_clients`: most clients at once in the whole process; `None` (0): as many as file descriptors allow.
-    pub max_clients: Option<NonZeroU32>,
+    /// `max_clients`: most clients at once in the whole process; off: as many as file descriptors allow.
+    pub max_clients: Limit<u32>,
     /// How long a drain (SIGTERM) may take before what is left is cut. Default 10 s.
     pub drain_timeout: Duration,
     /// Text or JSON lines. Default text.
@@ -28,6 +29,23 @@ pub struct Process {
     pub reload_on_hup: bool,
     /// The configuration is reloaded when its file has changed. Default false.
     pub reload_on_change: bool,
+    /// `metrics`: where HTTP is answered: metrics, health, the live page; `None`: nowhere.
+    pub metrics: Option<Listen>,
+    /// `admin`: where redis-cli looks inside and takes control; `None`: nowhere.
+    pub admin: Option<Listen>,
+    /// `admin_password` or the content of `admin_password_file`: for the admin port.
+    pub admin_password: Option<Secret>,
+    /// `slowlog_slower_than`: requests that take so long are remembered; `None`: none is. Default 10 ms.
+    pub slowlog_slower_than: Option<Duration>,
+}
+
+/// The section as far as its keys alone can tell.
+#[derive(Default)]
+pub(super) struct ProcessDraft {
+    /// Everything but the password.
+    pub(super) process: Process,
+    pub(super) admin_password: Option<Text>,
+    pub(super) admin_password_file: Option<Text>,
 }
 
 /// How many worker threads to run.
@@ -51,13 +69,13 @@ pub enum LogFormat {
 named!(LogFormat { Text = "text", Json = "json" });
 
 /// The keys of the section, in the order of the documentation.
-pub(super) static KEYS: &[Key<Process>] = &[
+pub(super) static KEYS: &[Key<ProcessDraft>] = &[
     Key {
         name: "threads",
         origin: Origin::Shardwise,
         absent: Absent::Value("auto"),
-        field: Field::Text("`auto` or a number", |process, text| {
-            process.threads = Threads::parse(text)?;
+        field: Field::Text("`auto` or a number", |draft, text| {
+            draft.process.threads = Threads::parse(text)?;
             Ok(())
         }),
         meaning: "Worker threads: `auto` is one per core, a number is 1…1024. Needs a restart. `--threads` overrides it.",
@@ -66,7 +84,7 @@ pub(super) static KEYS: &[Key<Process>] = &[
         name: "max_clients",
         origin: Origin::Shardwise,
         absent: Absent::Value("0"),
-        field: Field::Number(0..=INT_MAX, |process, n| process.max_clients = NonZeroU32::new(n)),
+        field: Field::LimitNumber(0..=INT_MAX, Zero::IsOff, |draft, v| draft.process.max_clients = v),
         meaning: "Most clients at once in the whole process; one more is refused with Redis's own error. \
                   0: as many as file descriptors allow.",
     },
@@ -74,8 +92,8 @@ pub(super) static KEYS: &[Key<Process>] = &[
         name: "drain_timeout",
         origin: Origin::Shardwise,
         absent: Absent::Value("10s"),
-        field: Field::Duration(Duration::ZERO..=Duration::from_secs(86_400), |process, v| {
-            process.drain_timeout = v;
+        field: Field::Duration(Duration::ZERO..=Duration::from_secs(86_400), |draft, v| {
+            draft.process.drain_timeout = v;
         }),
         meaning: "How long SIGTERM and SIGINT wait for requests in flight before what is left is cut.",
     },
@@ -86,9 +104,9 @@ pub(super) static KEYS: &[Key<Process>] = &[
         field: Field::Choice(
             "text or json",
             || LogFormat::ALL.iter().map(|format| format.name()).collect(),
-            |process, text| match LogFormat::from_name(text) {
+            |draft, text| match LogFormat::from_name(text) {
                 Some(format) => {
-                    process.log_format = format;
+                    draft.process.log_format = format;
                     true
                 }
                 None => false,
@@ -100,7 +118,7 @@ pub(super) static KEYS: &[Key<Process>] = &[
         name: "reload_on_hup",
         origin: Origin::Shardwise,
         absent: Absent::Value("false"),
-        field: Field::Flag(|process, v| process.reload_on_hup = v),
+        field: Field::Flag(|draft, v| draft.process.reload_on_hup = v),
         meaning: "SIGHUP reloads the configuration and reopens the log. Without it SIGHUP only reopens the log, as \
                   logrotate expects; SIGUSR1 always reloads.",
     },
@@ -108,26 +126,84 @@ pub(super) static KEYS: &[Key<Process>] = &[
         name: "reload_on_change",
         origin: Origin::Shardwise,
         absent: Absent::Value("false"),
-        field: Field::Flag(|process, v| process.reload_on_change = v),
+        field: Field::Flag(|draft, v| draft.process.reload_on_change = v),
         meaning: "The configuration is reloaded when its file has changed, two seconds after the last change. A file \
                   that is wrong changes nothing, and is not tried again until it has changed.",
+    },
+    Key {
+        name: "metrics",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("no HTTP"),
+        field: Field::Text("`PORT`, `HOST:PORT` or `/PATH [PERM]`", |draft, text| {
+            draft.process.metrics = Some(local(text)?);
+            Ok(())
+        }),
+        meaning: "Where HTTP is answered: `/metrics`, `/livez`, `/readyz`, `/stats` and a live page at `/`. A port alone is \
+                  one of 127.0.0.1. Read-only, without a password. Needs a restart. See docs/metrics.md.",
+    },
+    Key {
+        name: "admin",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("no admin port"),
+        field: Field::Text("`PORT`, `HOST:PORT` or `/PATH [PERM]`", |draft, text| {
+            draft.process.admin = Some(local(text)?);
+            Ok(())
+        }),
+        meaning: "Where redis-cli looks inside and takes control: `INFO`, `CLIENT LIST`, `SLOWLOG`, `PROXY HELP`. A port alone \
+                  is one of 127.0.0.1; beyond this machine it needs a password. Needs a restart. See docs/admin.md.",
+    },
+    Key {
+        name: "admin_password",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("no password is asked for"),
+        field: Field::Secret("a password", |draft, text| draft.admin_password = Some(text)),
+        meaning: "Password of the admin port (`redis-cli -a`). `${VARIABLE}` is taken from the environment.",
+    },
+    Key {
+        name: "admin_password_file",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("no password is asked for"),
+        field: Field::Secret("a file name", |draft, text| draft.admin_password_file = Some(text)),
+        meaning: "A file with the password of the admin port instead, relative to this file's folder; one newline at its end is not part of it.",
+    },
+    Key {
+        name: "slowlog_slower_than",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("10ms"),
+        field: Field::Duration(Duration::ZERO..=Duration::from_secs(3600), |draft, v| {
+            draft.process.slowlog_slower_than = (!v.is_zero()).then_some(v);
+        }),
+        meaning: "Requests that take so long, from their admission to the server's reply, are remembered for `SLOWLOG GET` on the \
+                  admin port, 128 by each worker. 0: none is.",
     },
 ];
 
 impl Default for Process {
     /// What holds for a file without the section.
     fn default() -> Self {
-        let mut process = Self {
+        let process = Self {
             threads: Threads::Auto,
-            max_clients: None,
+            max_clients: Limit::off(),
             drain_timeout: Duration::ZERO,
             log_format: LogFormat::Text,
+            metrics: None,
+            admin: None,
+            admin_password: None,
+            slowlog_slower_than: None,
             reload_on_hup: false,
             reload_on_change: false,
         };
-        Key::set_absent(KEYS, &mut process);
-        process
+        let mut draft = ProcessDraft { process, admin_password: None, admin_password_file: None };
+        Key::set_absent(KEYS, &mut draft);
+        draft.process
     }
+}
+
+/// An address of this machine's own where only a port is given.
+fn local(text: &str) -> Result<Listen, Reason> {
+    let is_port = text.bytes().all(|byte| byte.is_ascii_digit());
+    let full = if is_port { format!("127.0.0.1:{text}") } else { text.to_owned() };
+    Listen::parse(&full).map_err(Reason::Listen)
 }
 
 // === impl Threads ===

@@ -8,8 +8,8 @@ use crate::config::{Config, Pool};
 use crate::net::{self, BindError, ListenOptions, Listener, SocketFile};
 use crate::units::Listen;
 
-/// Connections to the stats port that the kernel keeps waiting.
-const STATS_BACKLOG: u32 = 128;
+/// Connections to a port of control's own that the kernel keeps waiting.
+const CONTROL_BACKLOG: u32 = 128;
 
 /// All listening sockets of the process.
 #[derive(Debug)]
@@ -18,6 +18,12 @@ pub struct Doors {
     pub pools: Vec<PoolDoor>,
     /// The stats port's.
     pub stats: Listener,
+    /// The metrics port's, if there is one.
+    pub metrics: Option<Listener>,
+    /// The admin port's, if there is one.
+    pub admin: Option<Listener>,
+    /// Files of unix sockets of control's own; dropping them removes them.
+    pub files: Vec<SocketFile>,
 }
 
 /// Where a pool listens.
@@ -43,11 +49,23 @@ impl Doors {
     pub fn open(config: &Config, workers: usize, stats: &Listen) -> Result<Self, OpenError> {
         let pools =
             config.pools.iter().map(|pool| PoolDoor::open(pool, workers)).collect::<Result<_, _>>()?;
-        let options = ListenOptions { backlog: STATS_BACKLOG, reuseport: false, keepalive: false };
-        let (stats, _) =
-            net::bind(stats, &options).map_err(|cause| OpenError { what: "stats port".into(), cause })?;
-        Ok(Self { pools, stats })
+        let mut files = Vec::new();
+        let stats = open_own("stats port", stats, &mut files)?;
+        let process = &config.process;
+        let metrics = process.metrics.as_ref().map(|at| open_own("metrics port", at, &mut files));
+        let metrics = metrics.transpose()?;
+        let admin = process.admin.as_ref().map(|at| open_own("admin port", at, &mut files));
+        Ok(Self { pools, stats, metrics, admin: admin.transpose()?, files })
     }
+}
+
+/// A port of control's own.
+fn open_own(what: &str, at: &Listen, files: &mut Vec<SocketFile>) -> Result<Listener, OpenError> {
+    let options = ListenOptions { backlog: CONTROL_BACKLOG, reuseport: false, keepalive: false };
+    let (listener, file) =
+        net::bind(at, &options).map_err(|cause| OpenError { what: what.to_owned(), cause })?;
+    files.extend(file);
+    Ok(listener)
 }
 
 impl PoolDoor {
@@ -75,8 +93,13 @@ pub fn sockets(pool: &Pool, workers: usize) -> usize {
     if shared { workers } else { 1 }
 }
 
-/// Says in the log where each pool listens.
+/// Says in the log where each pool listens, and control itself.
 pub fn announce(config: &Config) {
+    for (what, at) in [("metrics", &config.process.metrics), ("admin", &config.process.admin)] {
+        if let Some(at) = at {
+            info!("{what} on {at}");
+        }
+    }
     for pool in &config.pools {
         let servers = pool.servers.len();
         match &pool.listen {

@@ -46,6 +46,7 @@ pub async fn drain(
     let (clients, requests) = sources.now().in_flight();
     let limit_ms = millis(limits.finish);
     info!(clients, requests, limit_ms, "draining: no new clients, finishing what is in flight");
+    sources.now().draining.set(true);
     order_all(workers, limits.finish);
 
     let deadline = (start + limits.finish + limits.grace).into();

@@ -3,6 +3,7 @@
 //! Control is the main thread, with a runtime of its own. It talks to the workers by rare [`Order`]s and by
 //! publishing generations; it hears of them by lossy [`Notice`]s and by reading their cells.
 
+mod admin;
 mod answers;
 mod board;
 mod config_file;
@@ -10,13 +11,19 @@ mod dealer;
 mod doors;
 mod drain;
 mod entrances;
+mod exposition;
 mod health;
+mod http;
+mod page;
 mod probe;
+mod process;
 mod publisher;
 pub mod reload;
 mod report;
 mod signals;
 mod stats_port;
+mod timings;
+mod visitors;
 
 use std::fmt;
 use std::io;
@@ -30,8 +37,9 @@ use tracing::{error, info};
 
 use crate::config::Config;
 use crate::config::Kept;
-use crate::net::Listener;
+use crate::net::SocketFile;
 use crate::worker::{self, Census, Notice, Scripts, Worker};
+use admin::Admin;
 use board::Board;
 use config_file::ConfigFile;
 use drain::{Drained, Limits, drain};
@@ -39,7 +47,9 @@ use entrances::Entrances;
 use publisher::Publisher;
 use reload::{ADOPTION_LIMIT, Applied, Ask, Closing, Prepared, Refused, Reloads, Report};
 use report::{Current, HealthStats, Sources};
+use visitors::Door;
 
+pub use admin::admin_reference;
 pub use doors::{Doors, OpenError, announce, sockets};
 pub use signals::{Signal, Signals};
 
@@ -103,6 +113,8 @@ pub struct Control {
     file: ConfigFile,
     signals: Signals,
     log: Box<dyn LogSwitch>,
+    /// Removed when control is dropped.
+    _files: Vec<SocketFile>,
 }
 
 impl Control {
@@ -124,20 +136,25 @@ impl Control {
             })
             .collect::<io::Result<Vec<Worker>>>()?;
 
-        let Doors { pools, stats } = doors;
+        let Doors { pools, stats, metrics, admin, files } = doors;
         let ids = publisher.generation().ids.clone();
         let entrances = Entrances::start(&workers, ids.into_iter().zip(pools).collect())?;
         let health = Arc::new(HealthStats::new(&config));
         let cells = publisher.now().stats.clone();
         let sources = Sources::new(config.clone(), cells, health.clone(), entrances.sockets() as u64 + 1);
-        let sources = Current::new(sources);
-        if let Listener::Tcp(stats) = stats {
-            let stats = tokio::net::TcpListener::from_std(stats)?;
-            tokio::task::spawn_local(stats_port::serve(stats, sources.clone()));
+        let sources = Current::new(sources.with_publisher(publisher.clone()));
+        let (reloads, reloads_asked) = Reloads::channel();
+        tokio::task::spawn_local(stats_port::serve(Door::new(stats)?, sources.clone()));
+        if let Some(metrics) = metrics {
+            tokio::task::spawn_local(http::serve(Door::new(metrics)?, sources.clone()));
+        }
+        if let Some(door) = admin {
+            let orders = workers.iter().map(|worker| worker.orders.clone()).collect();
+            let admin = Admin::new(sources.clone(), orders, reloads.clone());
+            tokio::task::spawn_local(admin::serve(Door::new(door)?, admin));
         }
         let board = Board::new(publisher.clone(), health);
         let ended = watch_ends(&workers);
-        let (reloads, reloads_asked) = Reloads::channel();
         let mut file = ConfigFile::default();
         file.taken(config_file::stamp(&config.path));
         Ok(Self {
@@ -156,6 +173,7 @@ impl Control {
             file,
             signals,
             log,
+            _files: files,
         })
     }
 

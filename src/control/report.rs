@@ -1,19 +1,20 @@
 //! The stats port's JSON: twemproxy's names, shape, order and spacing, with live values and our own numbers behind.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell as StdCell, OnceCell, RefCell};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
-
+use super::publisher::Publisher;
 use crate::config::{Config, Kept};
 use crate::stats::{
     Cell, Definition, Kind, PoolBlock, PoolHealthBlock, PoolSpreadBlock, ServerBlock, ServerHealthBlock,
-    pool_definitions, server_definitions,
+    ServerPlaceBlock, pool_definitions, server_definitions,
 };
+use crate::topology::Generation;
 use crate::worker::WorkerStats;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// What control itself counts, by `PoolIx` and `ServerIx`. Only control writes it.
 #[derive(Debug)]
@@ -50,10 +51,18 @@ pub struct Sources {
     pub listeners: u64,
     /// When the process started.
     pub started: Instant,
+    /// The same, as others see it.
+    pub started_at: SystemTime,
+    /// The process goes down.
+    pub draining: Rc<StdCell<bool>>,
+    /// Who knows the owners of the keys; without it all servers are live.
+    publisher: Option<Publisher>,
     /// Connections of clients and servers that belonged to what is no longer in the configuration, established since
     /// the start.
     retired: u64,
     hostname: OnceCell<String>,
+    /// Shares of the key space by `PoolIx` and `ServerIx`, and the generation that they are of.
+    shares: RefCell<(u64, Vec<Vec<f64>>)>,
 }
 
 impl HealthStats {
@@ -100,7 +109,8 @@ impl Current {
     ) {
         let now = self.now();
         let mut next = Sources::new(config, workers, health, listeners);
-        next.started = now.started;
+        (next.started, next.started_at) = (now.started, now.started_at);
+        (next.draining, next.publisher) = (Rc::clone(&now.draining), now.publisher.clone());
         // What is counted no more was counted before: the sum of all never goes down.
         next.retired = now.established().saturating_sub(next.established());
         self.sources.replace(Rc::new(next));
@@ -115,8 +125,32 @@ impl Sources {
         health: Arc<HealthStats>,
         listeners: u64,
     ) -> Self {
-        let started = Instant::now();
-        Self { config, workers, health, listeners, started, retired: 0, hostname: OnceCell::new() }
+        Self {
+            config,
+            workers,
+            health,
+            listeners,
+            started: Instant::now(),
+            started_at: SystemTime::now(),
+            draining: Rc::default(),
+            publisher: None,
+            retired: 0,
+            hostname: OnceCell::new(),
+            shares: RefCell::default(),
+        }
+    }
+
+    /// Who owns which keys is what `publisher` has published last.
+    pub fn with_publisher(self, publisher: Publisher) -> Self {
+        Self { publisher: Some(publisher), ..self }
+    }
+
+    /// The generation that is in use.
+    pub fn generation(&self) -> Arc<Generation> {
+        match &self.publisher {
+            Some(publisher) => publisher.generation(),
+            None => Arc::new(Generation::first(Arc::clone(&self.config))),
+        }
     }
 
     /// The whole answer: one JSON object and a line feed.
@@ -149,6 +183,43 @@ impl Sources {
                 name => name.into(),
             }
         })
+    }
+
+    /// All numbers of a pool.
+    pub fn pool_numbers(&self, pool: usize) -> Vec<Number> {
+        let blocks = self.workers.iter().map(|worker| worker.pools[pool].pool.cells());
+        let mut numbers = summed(PoolBlock::DEFINITIONS, blocks);
+        let health = &self.health.pools[pool].pool;
+        numbers.extend(summed(PoolHealthBlock::DEFINITIONS, std::iter::once(health.cells())));
+        let spread = self.spread(pool);
+        numbers.extend(summed(PoolSpreadBlock::DEFINITIONS, std::iter::once(spread.cells())));
+        numbers
+    }
+
+    /// All numbers of a server.
+    pub fn server_numbers(&self, pool: usize, server: usize) -> Vec<Number> {
+        let blocks = self.workers.iter().map(|worker| worker.pools[pool].servers[server].cells());
+        let mut numbers = summed(ServerBlock::DEFINITIONS, blocks);
+        let health = &self.health.pools[pool].servers[server];
+        numbers.extend(summed(ServerHealthBlock::DEFINITIONS, std::iter::once(health.cells())));
+        let place = self.place(pool, server);
+        numbers.extend(summed(ServerPlaceBlock::DEFINITIONS, std::iter::once(place.cells())));
+        numbers
+    }
+
+    /// Where a server stands in its pool now.
+    fn place(&self, pool: usize, server: usize) -> ServerPlaceBlock {
+        let generation = self.generation();
+        let mut shares = self.shares.borrow_mut();
+        if shares.0 != generation.number {
+            *shares = (generation.number, generation.pools.iter().map(|pool| pool.share()).collect());
+        }
+        let percent = shares.1.get(pool).and_then(|pool| pool.get(server)).copied().unwrap_or_default();
+        let live = generation.pools.get(pool).and_then(|pool| pool.live().get(server).copied());
+        let place = ServerPlaceBlock::default();
+        place.ring_share.set((percent * 10_000.0).round() as u64);
+        place.live.set(u64::from(live.unwrap_or(false)));
+        place
     }
 
     fn spread(&self, pool: usize) -> PoolSpreadBlock {
@@ -211,15 +282,8 @@ impl Serialize for Report<'_> {
 impl Serialize for PoolReport<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { sources, pool } = *self;
-        let blocks = sources.workers.iter().map(|worker| worker.pools[pool].pool.cells());
-        let mut numbers = summed(PoolBlock::DEFINITIONS, blocks);
-        let health = &sources.health.pools[pool].pool;
-        numbers.extend(summed(PoolHealthBlock::DEFINITIONS, std::iter::once(health.cells())));
-        let spread = sources.spread(pool);
-        numbers.extend(summed(PoolSpreadBlock::DEFINITIONS, std::iter::once(spread.cells())));
-
         let mut map = serializer.serialize_map(None)?;
-        write_in_order(&mut map, &pool_definitions(), &numbers)?;
+        write_in_order(&mut map, &pool_definitions(), &sources.pool_numbers(pool))?;
         for (server, config) in sources.config.pools[pool].servers.iter().enumerate() {
             map.serialize_entry(&config.name, &ServerReport { sources, pool, server })?;
         }
@@ -230,21 +294,17 @@ impl Serialize for PoolReport<'_> {
 impl Serialize for ServerReport<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { sources, pool, server } = *self;
-        let blocks = sources.workers.iter().map(|worker| worker.pools[pool].servers[server].cells());
-        let mut numbers = summed(ServerBlock::DEFINITIONS, blocks);
-        let health = &sources.health.pools[pool].servers[server];
-        numbers.extend(summed(ServerHealthBlock::DEFINITIONS, std::iter::once(health.cells())));
-
         let mut map = serializer.serialize_map(None)?;
-        write_in_order(&mut map, &server_definitions(), &numbers)?;
+        write_in_order(&mut map, &server_definitions(), &sources.server_numbers(pool, server))?;
         map.end()
     }
 }
 
-type Number = (&'static str, u64);
+/// A number and its name in the definitions.
+pub type Number = (&'static str, u64);
 
 /// One number for each definition: counters and gauges are added up, of points in time the latest counts.
-fn summed<'a, C>(definitions: &[Definition], blocks: impl Iterator<Item = C>) -> Vec<Number>
+pub(super) fn summed<'a, C>(definitions: &[Definition], blocks: impl Iterator<Item = C>) -> Vec<Number>
 where
     C: Iterator<Item = &'a Cell>,
 {
@@ -252,8 +312,8 @@ where
     for cells in blocks {
         for ((cell, definition), (_, number)) in cells.zip(definitions).zip(&mut numbers) {
             *number = match definition.kind {
-                Kind::Counter | Kind::Gauge => number.wrapping_add(cell.value()),
-                Kind::Timestamp => cell.value().max(*number),
+                Kind::Counter | Kind::Gauge | Kind::Spent | Kind::Time => number.wrapping_add(cell.value()),
+                Kind::Timestamp | Kind::Share => cell.value().max(*number),
             };
         }
     }

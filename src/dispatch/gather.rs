@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 
-use crate::exchange::{BackendError, Outcome, Recipient, Reply, Settle, Ticket};
+use crate::exchange::{BackendError, Outcome, Recipient, Reply, Settle, Ticket, Took};
 use crate::resp::ErrorReply;
 use crate::router::{Fold, FoldError};
 
@@ -22,15 +22,23 @@ struct State {
     replies: Vec<Bytes>,
     /// Parts still to come.
     left: usize,
+    /// The part that took longest so far.
+    slowest: Option<Slowest>,
     /// The first failure; the parts that follow are still awaited, so that nothing is left behind.
     failed: Option<BackendError>,
+}
+
+struct Slowest {
+    queue: u64,
+    answer: u64,
+    server: Rc<str>,
 }
 
 impl Gather {
     /// Waits for `parts` replies on behalf of `client`, whose request `whole` answers.
     pub fn new(client: Rc<dyn Recipient>, whole: Ticket, parts: usize, fold: Fold) -> Rc<Self> {
-        let state =
-            State { whole: Some(whole), replies: vec![Bytes::new(); parts], left: parts, failed: None };
+        let replies = vec![Bytes::new(); parts];
+        let state = State { whole: Some(whole), replies, left: parts, slowest: None, failed: None };
         Rc::new(Self { client, fold, state: RefCell::new(state) })
     }
 
@@ -73,8 +81,21 @@ impl Settle for Gather {
             && let Some(whole) = state.whole.take()
         {
             let (replies, failed) = (std::mem::take(&mut state.replies), state.failed.take());
+            let slowest = state.slowest.take();
             drop(state);
+            if let Some(Slowest { queue, answer, server }) = &slowest {
+                whole.note(&Took { queue: *queue, answer: *answer, server });
+            }
             self.finish(whole, &replies, failed);
+        }
+    }
+
+    fn took(&self, took: &Took<'_>) {
+        let mut state = self.state.borrow_mut();
+        let longest = state.slowest.as_ref().map_or(0, |slowest| slowest.queue + slowest.answer);
+        if state.slowest.is_none() || took.queue + took.answer > longest {
+            let server = Rc::clone(took.server);
+            state.slowest = Some(Slowest { queue: took.queue, answer: took.answer, server });
         }
     }
 

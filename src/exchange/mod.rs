@@ -26,5 +26,5 @@ pub use buffer_pool::BufferPool;
 pub use byte_queue::{ByteQueue, Written};
 pub use inbox::Inbox;
 pub use outbox::{Outbox, Replies};
-pub use ticket::{Outcome, Recipient, Reply, Settle, Ticket};
+pub use ticket::{Outcome, Recipient, Reply, Settle, Ticket, Took};
 pub use turn::{Flush, Turn};

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 
 use super::buffer_pool::BufferPool;
-use super::byte_queue::{ByteQueue, Written};
+use super::byte_queue::{ByteQueue, Written, owned};
 use super::ticket::{Outcome, Recipient, Reply};
 use super::turn::Turn;
 
@@ -22,6 +22,8 @@ pub struct Outbox {
     marked: Cell<bool>,
     /// Error replies made for requests whose server failed, since they were last asked for.
     failures: Cell<u32>,
+    /// Index of the command whose tickets are being made.
+    command: Cell<u16>,
     /// Whether the requests that are admitted now get their replies.
     replies: Cell<Replies>,
 }
@@ -96,6 +98,7 @@ impl Outbox {
             turn,
             marked: Cell::new(false),
             failures: Cell::new(0),
+            command: Cell::new(u16::MAX),
             replies: Cell::new(Replies::On),
         }
     }
@@ -215,7 +218,9 @@ impl Outbox {
         self.marked.set(false);
         let mut inner = self.inner.borrow_mut();
         let written = inner.ready.write_to(write)?;
-        if written == Written::All {
+        if written == Written::Blocked {
+            inner.ready.own_what_waits();
+        } else {
             inner.ready.release(&self.turn.buffers);
             inner.give_back(&self.turn);
         }
@@ -253,6 +258,18 @@ impl Outbox {
     /// Whether a reply broke off half-way: the client must be closed.
     pub fn is_cut(&self) -> bool {
         self.inner.borrow().state == State::Cut
+    }
+
+    /// Tickets that are made from now on are for requests of the command with this index.
+    #[inline]
+    pub fn set_command(&self, command: u16) {
+        self.command.set(command);
+    }
+
+    /// The index of the client's latest command; `u16::MAX` when there was none.
+    #[inline]
+    pub fn command(&self) -> u16 {
+        self.command.get()
     }
 
     /// Takes the number of requests that failed with their server since the last call.
@@ -343,7 +360,10 @@ impl Inner {
                 Slot::Parked { start, len: bytes.len() as u32 }
             }
             reply => {
-                let bytes = reply.into_bytes();
+                let bytes = match reply {
+                    Reply::Shared(bytes) => owned(bytes),
+                    reply @ Reply::Borrowed(_) => reply.into_bytes(),
+                };
                 self.held += bytes.len();
                 Slot::Held(bytes)
             }

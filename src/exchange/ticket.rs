@@ -12,12 +12,29 @@ use super::turn::Flush;
 pub trait Recipient: Flush {
     /// Its ordered replies.
     fn outbox(&self) -> &Outbox;
+
+    /// A request of this command (its index, see [`Outbox::set_command`]) is about to get its reply.
+    fn answered(&self, _command: u16, _took: &Took<'_>) {}
+}
+
+/// How long a request took, and where. In microseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Took<'a> {
+    /// From admission until it was written.
+    pub queue: u64,
+    /// From there to the reply.
+    pub answer: u64,
+    /// `NAME (ADDRESS)` of the server.
+    pub server: &'a Rc<str>,
 }
 
 /// Something that waits for several replies, and makes one of them.
 pub trait Settle {
     /// Part `part` has its outcome. Called once for each part.
     fn settle(&self, part: u32, outcome: Outcome<'_>);
+
+    /// A part took so long. Called before its outcome is there, if it came from a server.
+    fn took(&self, _took: &Took<'_>) {}
 
     /// The client that waits for the whole.
     fn client(&self) -> &Rc<dyn Recipient>;
@@ -66,7 +83,7 @@ pub struct Ticket(Option<Holder>);
 
 enum Holder {
     /// The reply is the client's, as it is.
-    Client { to: Rc<dyn Recipient>, seq: u64 },
+    Client { to: Rc<dyn Recipient>, seq: u64, command: u16 },
     /// The reply is one part of a client's reply.
     Part { of: Rc<dyn Settle>, part: u32 },
 }
@@ -75,7 +92,8 @@ impl Ticket {
     /// For request `seq` of a client, which the outbox has admitted.
     #[inline]
     pub fn client(to: Rc<dyn Recipient>, seq: u64) -> Self {
-        Self(Some(Holder::Client { to, seq }))
+        let command = to.outbox().command();
+        Self(Some(Holder::Client { to, seq, command }))
     }
 
     /// For one part of a request.
@@ -83,11 +101,21 @@ impl Ticket {
         Self(Some(Holder::Part { of, part }))
     }
 
+    /// Says how long it took, before the outcome is handed over.
+    #[inline]
+    pub fn note(&self, took: &Took<'_>) {
+        match &self.0 {
+            Some(Holder::Client { to, command, .. }) => to.answered(*command, took),
+            Some(Holder::Part { of, .. }) => of.took(took),
+            None => {}
+        }
+    }
+
     /// Hands the outcome over.
     #[inline]
     pub fn settle(mut self, outcome: Outcome<'_>) {
         match self.0.take() {
-            Some(Holder::Client { to, seq }) => Outbox::settle(to, seq, outcome),
+            Some(Holder::Client { to, seq, .. }) => Outbox::settle(to, seq, outcome),
             Some(Holder::Part { of, part }) => of.settle(part, outcome),
             None => {}
         }
@@ -96,7 +124,7 @@ impl Ticket {
     /// Whether the reply may be passed on before it is complete: it belongs to one client alone, and it is next.
     pub fn begin_stream(&self) -> bool {
         match &self.0 {
-            Some(Holder::Client { to, seq }) => to.outbox().begin_stream(*seq),
+            Some(Holder::Client { to, seq, .. }) => to.outbox().begin_stream(*seq),
             _ => false,
         }
     }
@@ -110,7 +138,7 @@ impl Ticket {
 
     /// The begun reply is complete.
     pub fn end_stream(mut self) {
-        if let Some(Holder::Client { to, seq }) = self.0.take() {
+        if let Some(Holder::Client { to, seq, .. }) = self.0.take() {
             Outbox::end_stream(to, seq);
         }
     }

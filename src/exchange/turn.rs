@@ -23,6 +23,12 @@ pub struct Turn {
     clients: RefCell<Vec<Rc<dyn Flush>>>,
     flusher: RefCell<Option<Waker>>,
     now: Cell<Option<Instant>>,
+    /// Seconds since the worker started, moved on by its sweep: cheap, coarse, and all that idle times need.
+    pub tick: Cell<u32>,
+    /// Its writes are under way.
+    writing: Cell<bool>,
+    /// When this turn's work began, as far as anybody asked.
+    began: Cell<Option<Instant>>,
     /// Buffers for the queues of this worker.
     pub buffers: BufferPool,
 }
@@ -50,8 +56,19 @@ impl Turn {
 
     /// Flushes servers, then clients. What they mark meanwhile is flushed too.
     pub fn drain(&self) {
+        // The writes have a time of their own: what waited for them waited until now.
+        self.began.set(self.now.take());
+        self.writing.set(true);
         while drain(&self.servers) | drain(&self.clients) {}
+        self.writing.set(false);
         self.now.set(None);
+        self.began.set(None);
+    }
+
+    /// During the writes: the time of the turn's work before them, if anybody asked for it.
+    #[inline]
+    pub fn began(&self) -> Option<Instant> {
+        self.began.get()
     }
 
     /// The time of this turn; `clock` is read at most once after the first mark.
@@ -60,7 +77,7 @@ impl Turn {
         self.now.get().unwrap_or_else(|| {
             let now = clock();
             // Without a mark nobody would end this turn, and the time would grow old.
-            if self.is_marked() {
+            if self.writing.get() || self.is_marked() {
                 self.now.set(Some(now));
             }
             now
@@ -123,5 +140,6 @@ mod tests {
         assert_eq!(turn.now(at(3)), at(2)());
         turn.drain();
         assert_eq!(turn.now(at(4)), at(4)());
+        assert_eq!(turn.began(), None);
     }
 }

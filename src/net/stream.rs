@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, Read};
 use std::mem::MaybeUninit;
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -45,6 +45,14 @@ impl Stream {
         let socket = SockRef::from(stream);
         socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
         set_keepalive(&socket, keepalive)
+    }
+
+    /// The address of the other side; none for a unix socket.
+    pub fn peer_ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().ok().map(|address| address.ip()),
+            Self::Unix(_) | Self::Closed => None,
+        }
     }
 
     /// Waits until a read may find something. Costs no system call.
@@ -124,6 +132,24 @@ impl Stream {
             Self::Tcp(stream) => stream.poll_write_ready(cx),
             Self::Unix(stream) => stream.poll_write_ready(cx),
             Self::Closed => Poll::Ready(Err(closed())),
+        }
+    }
+
+    /// Where the peer is, `HOST:PORT`; of a unix socket only that it is one.
+    pub fn peer_address(&self) -> String {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().map_or_else(|_| "?:0".to_owned(), |at| at.to_string()),
+            Self::Unix(_) => "unix:0".to_owned(),
+            Self::Closed => "?:0".to_owned(),
+        }
+    }
+
+    /// Where the peer came to.
+    pub fn local_address(&self) -> String {
+        match self {
+            Self::Tcp(stream) => stream.local_addr().map_or_else(|_| "?:0".to_owned(), |at| at.to_string()),
+            Self::Unix(_) => "unix:0".to_owned(),
+            Self::Closed => "?:0".to_owned(),
         }
     }
 

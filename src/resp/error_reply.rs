@@ -111,6 +111,13 @@ impl ErrorReply {
         Self::text(format!("READONLY You can't write against a read only pool: {pool}"))
     }
 
+    /// A command that the pool's `commands` refuse: Redis's words, then whose rule it is.
+    pub fn no_perm(command: &str, pool: &str) -> Self {
+        Self::text(format!(
+            "NOPERM this user has no permissions to run the '{command}' command: see commands of pool {pool}"
+        ))
+    }
+
     /// A part of a split call was answered with something that the command never answers.
     pub fn unexpected_part() -> Self {
         Self::text("ERR Invalid argument: a server answered its part with an unexpected type")
@@ -215,6 +222,29 @@ impl ErrorReply {
     /// CLIENT SETINFO with a value that would break lists of clients; Redis's text.
     pub fn setinfo_value(name: &str) -> Self {
         Self::text(format!("ERR {name} cannot contain spaces, newlines or special characters."))
+    }
+
+    /// CLIENT KILL of an address that no client has; Redis's text.
+    pub fn no_such_client() -> Self {
+        Self::text("ERR No such client")
+    }
+
+    /// A pool that the configuration doesn't have.
+    pub fn no_such_pool(name: &str) -> Self {
+        Self::text(format!("ERR no such pool '{}', see PROXY POOLS", shown(name.as_bytes(), SHOWN)))
+    }
+
+    /// CONFIG RELOAD of a file that is wrong.
+    pub fn not_reloaded(why: &str) -> Self {
+        Self::text(format!("ERR nothing has changed: {why}"))
+    }
+
+    /// CONFIG SET of something that only the file can change.
+    pub fn not_settable(name: &str) -> Self {
+        let name = shown(name.as_bytes(), SHOWN);
+        Self::text(format!(
+            "ERR CONFIG SET failed - '{name}' can't be set here: change the configuration file"
+        ))
     }
 
     /// A client past `client_connections`; Redis's text.

@@ -3,8 +3,14 @@
 //! A worker owns one [`PoolBlock`] per pool and one [`ServerBlock`] per server, and adds with a relaxed load and
 //! store (no read-modify-write). The control thread holds the same `Arc`s and sums them when asked.
 
+mod histogram;
+mod metric;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use histogram::{CommandTimes, Histogram, MOST_COMMANDS, Snapshot};
+pub use metric::{Scope, Unit, families, metrics_reference, time_families};
 
 /// A number that one thread writes and others read. Gauges are counters that also go down.
 #[derive(Debug, Default)]
@@ -41,6 +47,12 @@ pub enum Kind {
     Gauge,
     /// A point in time, microseconds since 1970; 0: never.
     Timestamp,
+    /// Time spent, in microseconds; only goes up.
+    Spent,
+    /// A part of a whole, in millionths; goes up and down.
+    Share,
+    /// A histogram of microseconds.
+    Time,
 }
 
 /// Name, kind and meaning of one cell, as docs and stats show it.
@@ -48,24 +60,58 @@ pub enum Kind {
 pub struct Definition {
     /// twemproxy's name where the meaning is the same.
     pub name: &'static str,
+    /// The name as a metric, where it isn't made from `name`.
+    pub metric: Option<&'static str>,
     /// What it counts.
     pub kind: Kind,
     /// One line.
     pub help: &'static str,
 }
 
+macro_rules! given {
+    () => {
+        None
+    };
+    ($name:literal) => {
+        Some($name)
+    };
+}
+
 macro_rules! block {
-    ($(#[$doc:meta])* $block:ident { $($name:ident: $kind:ident, $help:literal;)* }) => {
+    ($(#[$doc:meta])* $block:ident {
+        $($name:ident $(as $metric:literal)?: $kind:ident, $help:literal;)*
+    } $(times { $($time:ident: $time_help:literal;)* })? $(also { $($also:ident: $type:ty, $also_help:literal;)* })?) => {
         $(#[$doc])*
         #[derive(Debug, Default)]
         pub struct $block {
             $(#[doc = $help] pub $name: Cell,)*
+            $($(#[doc = $time_help] pub $time: Histogram,)*)?
+            $($(#[doc = $also_help] pub $also: $type,)*)?
         }
 
         impl $block {
             /// All cells of this block, in the order of [`Self::cells`].
             pub const DEFINITIONS: &'static [Definition] =
-                &[$(Definition { name: stringify!($name), kind: Kind::$kind, help: $help },)*];
+                &[$(Definition {
+                    name: stringify!($name),
+                    metric: given!($($metric)?),
+                    kind: Kind::$kind,
+                    help: $help,
+                },)*];
+
+            /// All histograms of this block, in the order of [`Self::times`].
+            pub const TIMES: &'static [Definition] = &[$($(Definition {
+                name: stringify!($time),
+                metric: None,
+                kind: Kind::Time,
+                help: $time_help,
+            },)*)?];
+
+            /// All histograms, in the order of [`Self::TIMES`].
+            pub fn times(&self) -> impl Iterator<Item = &Histogram> {
+                let times: &[&Histogram] = &[$($(&self.$time,)*)?];
+                times.to_vec().into_iter()
+            }
 
             /// All cells, in the order of [`Self::DEFINITIONS`].
             pub fn cells(&self) -> impl Iterator<Item = &Cell> {
@@ -83,9 +129,26 @@ block! {
         client_connections: Gauge, "open client connections";
         forward_error: Counter, "error replies made by the proxy for client requests";
         fragments: Counter, "parts that multi-key requests were split into";
-        client_total: Counter, "client connections accepted, refused ones included";
+        client_total as "client_connections_opened": Counter, "client connections accepted, refused ones included";
         scripts_loaded: Counter, "scripts that the proxy gave to a server that lacked them";
-        client_refused: Counter, "client connections refused by client_connections";
+        client_refused: Counter, "client connections refused by client_connections, max_clients or clients_per_address";
+        reply_cut: Counter, "client connections closed because a server failed in the middle of a large reply";
+        auth_failures: Counter, "wrong passwords";
+        over_client_connections: Counter, "times client_connections or max_clients was met, enforced or observed";
+        over_clients_per_address: Counter, "times clients_per_address was met, enforced or observed";
+        over_max_pending: Counter, "times max_pending was met, enforced or observed";
+        over_out_soft: Counter, "times out_soft was met, enforced or observed";
+        over_out_hard: Counter, "times out_hard was met, enforced or observed";
+        over_out_stall: Counter, "times out_stall was met, enforced or observed";
+        over_client_rate: Counter, "times client_rate was met, enforced or observed";
+        over_idle_timeout: Counter, "times idle_timeout was met, enforced or observed";
+        over_first_request_timeout: Counter, "times first_request_timeout was met, enforced or observed";
+        client_requests: Counter, "requests of clients, whatever became of them";
+        slow_requests: Counter, "requests that took as long as `slowlog_slower_than` or longer";
+    } times {
+        write_seconds: "writing to the client: from the turn in which replies came until all that was ready for the client had been taken by its socket; one value for each time that nothing was left";
+    } also {
+        commands: CommandTimes, "from admission to reply, by command";
     }
 }
 
@@ -96,11 +159,12 @@ block! {
         server_err: Counter, "connections lost to another error";
         server_timedout: Counter, "connections given up after the timeout";
         server_connections: Gauge, "established connections";
-        server_total: Counter, "connections established since start";
+        server_total as "connections_opened": Counter, "connections established since start";
         requests: Counter, "requests forwarded, each part of a split one counted";
         request_bytes: Counter, "bytes of them";
         responses: Counter, "replies received for them";
         response_bytes: Counter, "bytes of them";
+        over_server_queue: Counter, "requests that met server_queue, enforced or observed";
         in_queue: Gauge, "requests waiting to be written";
         in_queue_bytes: Gauge, "bytes of them";
         out_queue: Gauge, "requests written and awaiting their reply";
@@ -110,6 +174,9 @@ block! {
         failed_attempts: Gauge, "consecutive failures: attempts to connect, lost connections, timeouts";
         failing_since: Timestamp, "when the first failure of this run happened; 0 while there is none";
         last_success: Timestamp, "when a reply last ended a run of failures or was last noted (at most once a second)";
+    } times {
+        queue_seconds: "in the proxy: from a request's admission until it was written to the server";
+        answer_seconds: "waiting for the server: from there until the reply came, or the request was given up";
     }
 }
 
@@ -117,8 +184,10 @@ block! {
     /// What one worker counts for itself.
     WorkerBlock {
         clients: Gauge, "open client connections of this worker";
-        clients_total: Counter, "client connections that came to this worker, refused ones included";
+        clients_total as "clients_opened": Counter, "client connections that came to this worker, refused ones included";
         generation: Gauge, "number of the generation that this worker works with";
+        loop_seen_at as "loop_seen": Timestamp, "when the worker's event loop last came around; it does at least once a second";
+        loop_late as "loop_late_seconds": Spent, "how much later than they were due the loop's ticks came, added up: time in which it was busy";
     }
 }
 
@@ -173,6 +242,34 @@ block! {
     }
 }
 
+block! {
+    /// Where a server stands in its pool now; control sets it when it is asked.
+    ServerPlaceBlock {
+        live: Gauge, "1 while the server owns its keys, 0 while it is ejected or drained";
+        ring_share: Share, "the part of the pool's hash values that leads to the server now, in millionths";
+    }
+}
+
+block! {
+    /// The process as the system sees it; control sets it when it is asked. The names are those that all programs use.
+    ProcessBlock {
+        start_time as "start_time_seconds": Timestamp, "when the process started";
+        cpu as "cpu_seconds": Spent, "processor time used, in user and in system mode";
+        resident_memory_bytes: Gauge, "memory in use, as the system counts it";
+        open_fds: Gauge, "open file descriptors";
+        max_fds: Gauge, "most file descriptors that may be open";
+    }
+}
+
+block! {
+    /// shardwise as a whole; control sets it when it is asked.
+    ProxyBlock {
+        workers: Gauge, "worker threads";
+        generation: Gauge, "number of the generation of configuration and topology that is in use, from 1";
+        draining: Gauge, "1 once the process is going down";
+    }
+}
+
 /// twemproxy's numbers of a pool, in its order.
 pub const TWEMPROXY_POOL: [&str; 6] =
     ["client_eof", "client_err", "client_connections", "server_ejects", "forward_error", "fragments"];
@@ -202,7 +299,8 @@ pub fn pool_definitions() -> Vec<Definition> {
 
 /// All numbers of a server in the order in which they are shown: twemproxy's, then our own.
 pub fn server_definitions() -> Vec<Definition> {
-    in_order(&[ServerBlock::DEFINITIONS, ServerHealthBlock::DEFINITIONS], &TWEMPROXY_SERVER)
+    let blocks = [ServerBlock::DEFINITIONS, ServerHealthBlock::DEFINITIONS, ServerPlaceBlock::DEFINITIONS];
+    in_order(&blocks, &TWEMPROXY_SERVER)
 }
 
 fn in_order(blocks: &[&[Definition]], first: &[&str]) -> Vec<Definition> {

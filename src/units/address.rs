@@ -1,7 +1,7 @@
 //! Where clients and servers are: `HOST:PORT` and unix sockets.
 
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use super::{Quoted, whole_number};
@@ -98,6 +98,16 @@ impl Listen {
                     || host.parse::<Ipv6Addr>().is_ok_and(|ip| ip.is_unspecified())
             }
             Self::Unix { .. } => false,
+        }
+    }
+
+    /// Whether only this machine can connect: a loopback address, or a unix socket.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp { host, .. } => {
+                host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            }
+            Self::Unix { .. } => true,
         }
     }
 

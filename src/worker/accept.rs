@@ -113,13 +113,18 @@ fn sweep(world: &Rc<World>, pool: PoolId, listener: &Listener) {
 fn welcome(world: &Rc<World>, id: PoolId, stream: Stream) {
     world.own.clients_total.add(1);
     let Some(place) = world.pools.place(id) else { return };
-    let Some(number) = world.census.enter(&place.seats) else {
-        place.pool.stats.client_refused.add(1);
-        place.pool.stats.client_total.add(1);
+    let address = place.seats.wants_address().then(|| stream.peer_ip()).flatten();
+    let admission = world.census.enter(&place.seats, address);
+    let stats = &place.pool.stats;
+    stats.over_client_connections.add(u64::from(admission.over_clients));
+    stats.over_clients_per_address.add(u64::from(admission.over_address));
+    let Some(number) = admission.id else {
+        stats.client_refused.add(1);
+        stats.client_total.add(1);
         return ClientConn::refuse(&stream);
     };
     world.own.clients.add(1);
-    let client = ClientConn::new(stream, number, Rc::clone(&place.pool));
+    let client = ClientConn::new(stream, number, Rc::clone(&place.pool), Rc::clone(&world.watch));
     if world.is_draining() || place.leaving.get() {
         client.drain();
     }
@@ -128,7 +133,7 @@ fn welcome(world: &Rc<World>, id: PoolId, stream: Stream) {
     tokio::task::spawn_local(async move {
         let closed = client.run().await;
         tracing::debug!(client = number, reason = ?closed, "client closed");
-        world.forget(number, &place);
+        world.forget(number, &place, address);
     });
 }
 

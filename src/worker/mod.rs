@@ -8,6 +8,7 @@
 //! ```
 
 mod accept;
+mod ask;
 mod census;
 mod pools;
 mod world;
@@ -18,10 +19,12 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use crate::backend::LeaseLimit;
+pub use crate::client::{ClientInfo, SLOW_KEPT, SlowRequest};
 pub use crate::dispatch::Scripts;
 use crate::net::{Listener, Peer};
 pub use crate::stats::{PoolStats, WorkerBlock, WorkerStats};
 use crate::topology::{Generation, PoolId, PoolIx, ServerIx};
+pub use ask::{Ask, KillFilter};
 pub use census::{Census, Seats};
 
 /// What is published to the workers: a generation, and what they count and share in it. Immutable, but for the counts.
@@ -54,6 +57,8 @@ pub enum Order {
     Adopt(PoolId, Peer),
     /// Stop accepting, finish what is in flight, close every client; cut what is left after the limit. Then end.
     Drain(Duration),
+    /// Answer a question about your clients, or do something to them.
+    Ask(Ask),
 }
 
 /// What a worker tells control: only that something is worth a look. May be lost when control is behind.

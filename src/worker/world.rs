@@ -3,19 +3,23 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::MissedTickBehavior;
 
 use super::accept::{self, Door};
+use super::ask;
 use super::census::Census;
 use super::pools::{Place, Pools};
 use super::{DoorId, Notice, Order, Published};
-use crate::client::ClientConn;
+use crate::client::{ClientConn, Watch};
+use crate::config::Config;
 use crate::dispatch::Scripts;
 use crate::exchange::Turn;
 use crate::stats::WorkerBlock;
@@ -38,12 +42,20 @@ pub(super) struct World {
     pub(super) own: Arc<WorkerBlock>,
     pub(super) census: Arc<Census>,
     pub(super) clients: RefCell<HashMap<u64, Rc<ClientConn>>>,
+    /// What the operator asks of them.
+    pub(super) watch: Rc<Watch>,
     /// Listeners of this worker that still accept.
     pub(super) doors: RefCell<HashMap<DoorId, Rc<Door>>>,
     /// A client or a listener has gone: a drain may be over.
     pub(super) changed: Notify,
     phase: Cell<Phase>,
 }
+
+/// How often the loop shows that it comes around.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the runtime's timers may be late by themselves.
+const TIMER_GRAIN: Duration = Duration::from_millis(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -53,22 +65,28 @@ enum Phase {
 
 /// The thread's body: returns when the worker has drained, or control is gone.
 pub(super) fn run(mut builder: Builder, seed: Seed) {
-    let runtime = match builder.enable_all().build_local(LocalOptions::default()) {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            return tracing::error!(%error, worker = seed.index, "cannot start the worker's runtime");
-        }
-    };
+    let runtime =
+        match builder.enable_all().max_blocking_threads(LOOKUPS).build_local(LocalOptions::default()) {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                return tracing::error!(%error, worker = seed.index, "cannot start the worker's runtime");
+            }
+        };
     runtime.block_on(live(seed));
 }
 
 async fn live(mut seed: Seed) {
     let turn = Rc::new(Turn::default());
     tokio::task::spawn_local(flush_at_end_of_turn(Rc::clone(&turn)));
+    tokio::task::spawn_local(tick(Arc::clone(&seed.own)));
     let world = Rc::new(World::new(&seed, &turn));
+    let mut sweep = tokio::time::interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let started = sweep.tick().await;
     world.adopt(&seed.published.borrow_and_update().clone());
     let limit = loop {
         tokio::select! {
+            now = sweep.tick() => world.sweep(&turn, now.duration_since(started)),
             order = seed.orders.recv() => {
                 // An order refers to what was published before it was sent.
                 if seed.published.has_changed().unwrap_or(false) {
@@ -101,6 +119,24 @@ async fn flush_at_end_of_turn(turn: Rc<Turn>) {
     .await;
 }
 
+/// Look-ups of names at once: all that a worker does on threads of their own. More wait.
+const LOOKUPS: usize = 8;
+
+/// How often clients are looked at: one timer for all of them.
+const SWEEP: Duration = Duration::from_secs(1);
+/// Shows that this thread's loop comes around, and how late: a tick that waits stands behind work.
+async fn tick(own: Arc<WorkerBlock>) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let due = ticks.tick().await;
+        let late = due.elapsed().saturating_sub(TIMER_GRAIN);
+        own.loop_late.add(late.as_micros() as u64);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        own.loop_seen_at.set(since.as_micros() as u64);
+    }
+}
+
 impl World {
     fn new(seed: &Seed, turn: &Rc<Turn>) -> Self {
         Self {
@@ -108,6 +144,7 @@ impl World {
             own: Arc::clone(&seed.own),
             census: Arc::clone(&seed.census),
             clients: RefCell::default(),
+            watch: Rc::new(Watch::new(slower_than(&seed.published.borrow().generation.config))),
             doors: RefCell::default(),
             changed: Notify::new(),
             phase: Cell::new(Phase::Serving),
@@ -119,13 +156,19 @@ impl World {
     }
 
     /// A client's task has ended.
-    pub(super) fn forget(&self, client: u64, place: &Place) {
+    pub(super) fn forget(&self, client: u64, place: &Place, address: Option<IpAddr>) {
         self.clients.borrow_mut().remove(&client);
-        self.census.leave(&place.seats);
+        self.census.leave(&place.seats, address);
         self.own.clients.sub(1);
         if self.is_draining() || place.leaving.get() {
             self.changed.notify_one();
         }
+    }
+
+    /// Moves the tick on, and ends clients that have overstayed their times.
+    fn sweep(&self, turn: &Turn, since_start: Duration) {
+        turn.tick.set(u32::try_from(since_start.as_secs()).unwrap_or(u32::MAX));
+        self.clients.borrow().values().for_each(|client| client.sweep());
     }
 
     fn carry_out(self: &Rc<Self>, order: Order, worker: usize) {
@@ -135,6 +178,7 @@ impl World {
                     tracing::error!(%error, worker, "cannot register a listener");
                 }
             }
+            Order::Ask(question) => ask::answer(self, question),
             Order::Assign(door, pool) => {
                 if let Some(door) = self.doors.borrow().get(&door) {
                     door.pool.set(pool);
@@ -210,4 +254,10 @@ impl World {
         tokio::task::yield_now().await;
         cut
     }
+}
+
+/// `slowlog_slower_than`, in microseconds.
+fn slower_than(config: &Config) -> u64 {
+    let limit = config.process.slowlog_slower_than;
+    limit.map_or(u64::MAX, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX))
 }

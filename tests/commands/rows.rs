@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shardwise::command::{BeginSearch, CommandIx, CommandTable, FindKeys, Group, Origin};
+use shardwise::command::{BeginSearch, CommandIx, CommandTable, FindKeys, Origin};
 
 use super::live::{Server, Value};
 
@@ -177,28 +177,7 @@ fn of_row(table: &CommandTable, ix: CommandIx) -> Published {
         categories: owned(info.categories.names()),
         tips: owned(info.tips()),
         keys: info.row.keys.iter().map(spec).collect(),
-        group: group_name(table.group(ix)).to_owned(),
-    }
-}
-
-fn group_name(group: Group) -> &'static str {
-    match group {
-        Group::Bitmap => "bitmap",
-        Group::Cluster => "cluster",
-        Group::Connection => "connection",
-        Group::Generic => "generic",
-        Group::Geo => "geo",
-        Group::Hash => "hash",
-        Group::HyperLogLog => "hyperloglog",
-        Group::List => "list",
-        Group::PubSub => "pubsub",
-        Group::Scripting => "scripting",
-        Group::Server => "server",
-        Group::Set => "set",
-        Group::SortedSet => "sorted-set",
-        Group::Stream => "stream",
-        Group::String => "string",
-        Group::Transactions => "transactions",
+        group: table.group(ix).name().to_owned(),
     }
 }
 

@@ -140,6 +140,7 @@ fn names(value: &Value, tag: &[u8]) -> bool {
         Value::Array(values) => values.iter().all(|value| names(value, tag)),
         Value::Nil => true,
         Value::Error(text) => text.starts_with("WRONGTYPE"),
+        // Nothing that RESP2 has besides these.
         _ => false,
     }
 }

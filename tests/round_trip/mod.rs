@@ -18,10 +18,11 @@ use shardwise::backend::{Pipe, Request};
 use shardwise::command::{Call, CommandTable, Handling};
 use shardwise::config::Distribution;
 use shardwise::dispatch::Gather;
-use shardwise::exchange::{Flush, Outbox, Outcome, Recipient, Reply, Ticket, Turn};
+use shardwise::exchange::{Flush, Outbox, Outcome, Recipient, Reply, Ticket, Took, Turn};
 use shardwise::hash::KeyHash;
 use shardwise::resp::{Args, Limits, ReplyScanner, RequestScanner, Scanned};
 use shardwise::router::{Fold, Part, Plan, Rules, plan};
+use shardwise::stats::{CommandTimes, Histogram};
 use shardwise::topology::{Draw, ServerIx, Topology};
 
 #[path = "../pools/mod.rs"]
@@ -50,6 +51,7 @@ struct Client {
     outbox: Outbox,
     scanner: RefCell<RequestScanner>,
     socket: Socket,
+    commands: CommandTimes,
 }
 
 struct Server {
@@ -58,6 +60,9 @@ struct Server {
     marked: Cell<bool>,
     turn: Rc<Turn>,
     socket: Socket,
+    waited: Histogram,
+    answered: Histogram,
+    label: Rc<str>,
 }
 
 /// Takes everything at once, and keeps what it took until it is looked at.
@@ -121,6 +126,9 @@ impl RoundTrip {
             let (head, early) = server.pipe.borrow_mut().pop().expect("a reply is awaited");
             assert!(!early, "a reply before its request was written");
             let ticket = head.ticket.expect("nothing expires here");
+            let answer = self.now.saturating_duration_since(head.since).as_micros() as u64;
+            server.answered.record(answer);
+            ticket.note(&Took { queue: u64::from(head.queued), answer, server: &server.label });
             ticket.settle(Outcome::Reply(Reply::Borrowed(&buffer[at..at + len])));
             at += len;
         }
@@ -140,6 +148,7 @@ impl RoundTrip {
 
     fn dispatch(&self, args: Args<'_>, client: &Rc<dyn Recipient>) {
         let call = CommandTable::builtin().lookup(args).expect("a command");
+        client.outbox().set_command(call.ix.0);
         match self.owners.plan(&call) {
             Plan::One(server) => {
                 let ticket = Ticket::client(Rc::clone(client), client.outbox().admit());
@@ -210,6 +219,7 @@ impl Client {
             outbox: Outbox::new(Rc::clone(turn)),
             scanner: RefCell::default(),
             socket: Socket::new(),
+            commands: CommandTimes::default(),
         })
     }
 }
@@ -224,6 +234,10 @@ impl Recipient for Client {
     fn outbox(&self) -> &Outbox {
         &self.outbox
     }
+
+    fn answered(&self, command: u16, took: &Took<'_>) {
+        self.commands.record(command, took.queue + took.answer);
+    }
 }
 
 impl Server {
@@ -234,6 +248,9 @@ impl Server {
             marked: Cell::new(false),
             turn: Rc::clone(turn),
             socket: Socket::new(),
+            waited: Histogram::default(),
+            answered: Histogram::default(),
+            label: "a server".into(),
         })
     }
 }
@@ -243,7 +260,7 @@ impl Flush for Server {
         self.marked.set(false);
         let mut pipe = self.pipe.borrow_mut();
         pipe.out().write_to(|parts| self.socket.write(parts)).expect("the socket takes everything");
-        pipe.after_write(|| unreachable!("nothing was delayed"));
+        pipe.after_write(Instant::now, &self.waited);
         pipe.out().release(&self.turn.buffers);
     }
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use shardwise::backend::{Pipe, Request};
 use shardwise::exchange::{BackendError, Cause, Outcome, Recipient, Reply, Ticket, Turn};
 use shardwise::resp::{ArgSpan, Limits, ReplyScanner, RequestScanner, Scanned};
+use shardwise::stats::Histogram;
 
 use super::server::{Server, Wire};
 
@@ -72,7 +73,6 @@ impl Lane {
             Link::Up(conn) => drop(conn.pipe.push(request, ticket, now, &self.turn.buffers)),
             Link::Connecting(pipe) => {
                 pipe.push(request, ticket, now, &self.turn.buffers);
-                pipe.delay();
             }
             Link::Down => ticket.settle(Outcome::Unsent(error(Cause::Refused))),
         }
@@ -203,7 +203,7 @@ impl Conn {
             Ok(all.len())
         });
         written.expect("this socket never fails");
-        self.pipe.after_write(|| now);
+        self.pipe.after_write(|| now, &Histogram::default());
         let mut spans: Vec<ArgSpan> = Vec::new();
         while let Ok(Scanned::Array(len)) = scanner.scan(partial, &mut spans, &Limits::default()) {
             partial.drain(..len);

@@ -1,0 +1,137 @@
+//! What an operator may ask of one worker's clients, and tell them: off the path of a request but for two comparisons.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::conn::ClientConn;
+use crate::exchange::Took;
+
+/// Of all clients of one worker.
+#[derive(Debug)]
+pub struct Watch {
+    /// The latest slow requests, the oldest first; [`SLOW_KEPT`] at most.
+    slow: RefCell<VecDeque<SlowRequest>>,
+    /// Microseconds from which on a request is slow; `u64::MAX`: none is.
+    slower_than: Cell<u64>,
+    /// Until when requests of clients wait where they are.
+    paused_until: Cell<Option<Instant>>,
+}
+
+/// Slow requests that each worker remembers; older ones are forgotten.
+pub const SLOW_KEPT: usize = 128;
+
+/// A request that took long.
+#[derive(Clone, Debug)]
+pub struct SlowRequest {
+    /// When its reply came, microseconds since 1970.
+    pub at: u64,
+    /// Name of its pool.
+    pub pool: String,
+    /// Index of its command.
+    pub command: u16,
+    /// Microseconds from admission until it was written to the server.
+    pub queue: u64,
+    /// Microseconds from there until its reply, or the last part of it, came.
+    pub answer: u64,
+    /// The server, or the slowest one.
+    pub server: String,
+    /// Whose it was.
+    pub client: u64,
+    /// Where that client came from.
+    pub address: String,
+    /// What that client calls itself.
+    pub name: String,
+}
+
+/// One client, as CLIENT LIST tells it.
+#[derive(Clone, Debug)]
+pub struct ClientInfo {
+    /// CLIENT ID.
+    pub id: u64,
+    /// Name of its pool.
+    pub pool: String,
+    /// Where it came from.
+    pub address: String,
+    /// Where it came to.
+    pub local_address: String,
+    /// What it calls itself.
+    pub name: String,
+    /// Since it connected.
+    pub age: Duration,
+    /// Since it last said something.
+    pub idle: Duration,
+    /// Index of its latest command; `u16::MAX`: none yet.
+    pub command: u16,
+    /// Requests that are not answered yet.
+    pub pending: usize,
+    /// Bytes of replies that its socket has not taken yet.
+    pub unsent: usize,
+    /// Bytes of requests that are here and wait.
+    pub unread: usize,
+}
+
+impl Watch {
+    /// Requests are slow from `slower_than` microseconds on.
+    pub fn new(slower_than: u64) -> Self {
+        Self { slow: RefCell::default(), slower_than: Cell::new(slower_than), paused_until: Cell::new(None) }
+    }
+
+    /// Whether a request that took so many microseconds is slow.
+    #[inline]
+    pub fn is_slow(&self, micros: u64) -> bool {
+        micros >= self.slower_than.get()
+    }
+
+    /// Requests are slow from so many microseconds on.
+    pub fn set_slower_than(&self, micros: u64) {
+        self.slower_than.set(micros);
+    }
+
+    /// The slow requests that are remembered, the oldest first.
+    pub fn slow(&self) -> Vec<SlowRequest> {
+        self.slow.borrow().iter().cloned().collect()
+    }
+
+    /// Forgets the slow requests.
+    pub fn forget_slow(&self) {
+        self.slow.borrow_mut().clear();
+    }
+
+    /// Requests of clients wait until then; `None`: no longer.
+    pub fn pause(&self, until: Option<Instant>) {
+        self.paused_until.set(until);
+    }
+
+    /// Whether requests wait now.
+    #[inline]
+    pub fn is_paused(&self) -> bool {
+        self.paused_until.get().is_some()
+    }
+
+    /// When the pause ends, if there is one.
+    pub fn paused_until(&self) -> Option<Instant> {
+        self.paused_until.get()
+    }
+
+    /// Remembers a slow request.
+    #[cold]
+    pub(super) fn note_slow(&self, client: &ClientConn, command: u16, took: &Took<'_>) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut slow = self.slow.borrow_mut();
+        if slow.len() >= SLOW_KEPT {
+            slow.pop_front();
+        }
+        slow.push_back(SlowRequest {
+            at: since.as_micros() as u64,
+            pool: client.pool().config().name.clone(),
+            command,
+            queue: took.queue,
+            answer: took.answer,
+            server: took.server.to_string(),
+            client: client.id(),
+            address: client.address(),
+            name: client.name(),
+        });
+    }
+}

@@ -1,0 +1,288 @@
+//! The admin port: redis-cli and redis_exporter look inside and take control. It speaks RESP2, with Redis's own commands
+//! and field names where the meaning is the same.
+//!
+//! What it asks of workers goes to them as rare orders and is answered between two turns of their loops; numbers are
+//! read from their cells. Nothing here is on the path of a client's request.
+
+mod clients;
+mod info;
+mod proxy;
+mod table;
+mod times;
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tracing::{debug, info, warn};
+
+use super::reload::Reloads;
+use super::report::Current;
+use super::visitors::{Door, Visitor, welcome};
+use crate::resp::{ArgSpan, Args, ErrorReply, Limits, RequestScanner, Scanned, encode, inline_to_array};
+use crate::units::Secret;
+use crate::worker::{Ask, Order};
+use table::{AdminCommand, Verb};
+
+pub use table::admin_reference;
+
+/// Connections at once; more wait in the kernel's queue.
+const CONNECTIONS: usize = 64;
+
+/// Longest that a connection may be silent.
+const IDLE: Duration = Duration::from_secs(600);
+
+/// Longest that taking an answer may take.
+const WRITE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Bounds of a request: an operator types it.
+const LIMITS: Limits = Limits {
+    max_args: 1024,
+    max_bulk: 64 << 10,
+    max_inline: 64 << 10,
+    max_request: 1 << 20,
+    authenticated: true,
+};
+
+/// How long a worker has for an answer. One that stands still must not take the port with it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the commands work on.
+pub struct Admin {
+    sources: Current,
+    workers: Vec<UnboundedSender<Order>>,
+    reloads: Reloads,
+    /// Microseconds from which on a request is slow now; `u64::MAX`: none is.
+    slower_than: Cell<u64>,
+}
+
+/// What becomes of a command: its reply has been written, or an error is the reply.
+type Answered = Result<(), ErrorReply>;
+
+/// One connection's state.
+struct Visit {
+    authenticated: bool,
+    name: Vec<u8>,
+    address: String,
+}
+
+/// Serves until it is dropped. Inside a `LocalRuntime` only.
+pub async fn serve(door: Door, admin: Admin) {
+    let admin = Rc::new(admin);
+    welcome(door, CONNECTIONS, "admin", move |visitor| {
+        let admin = Rc::clone(&admin);
+        async move {
+            let address = visitor.address.clone();
+            if let Err(error) = converse(visitor, &admin).await {
+                debug!(address, %error, "an admin connection ended");
+            }
+        }
+    })
+    .await;
+}
+
+/// Reads requests and answers each, until the visitor leaves.
+async fn converse(visitor: Visitor, admin: &Admin) -> io::Result<()> {
+    let Visitor { mut stream, address } = visitor;
+    let mut visit = Visit { authenticated: admin.password().is_none(), name: Vec::new(), address };
+    let (mut buffer, mut scanner, mut spans) = (BytesMut::new(), RequestScanner::default(), Vec::new());
+    loop {
+        let mut out = Vec::new();
+        let open = answer_all(admin, &mut visit, &mut buffer, &mut scanner, &mut spans, &mut out).await;
+        timeout(WRITE_LIMIT, stream.write_all(&out)).await??;
+        if !open || timeout(IDLE, stream.read_buf(&mut buffer)).await?? == 0 {
+            return stream.shutdown().await;
+        }
+    }
+}
+
+/// Answers every complete request in `buffer`; false when the connection ends behind them.
+async fn answer_all(
+    admin: &Admin,
+    visit: &mut Visit,
+    buffer: &mut BytesMut,
+    scanner: &mut RequestScanner,
+    spans: &mut Vec<ArgSpan>,
+    out: &mut Vec<u8>,
+) -> bool {
+    while !buffer.is_empty() {
+        let limits = Limits { authenticated: visit.authenticated, ..LIMITS };
+        let len = match scanner.scan(buffer, spans, &limits) {
+            Ok(Scanned::Incomplete) => return true,
+            Ok(Scanned::Nothing(len)) => len,
+            Ok(Scanned::Array(len)) => {
+                if !admin.answer(visit, Args::new(&buffer[..len], spans), out).await {
+                    return false;
+                }
+                len
+            }
+            Ok(Scanned::Inline { line, len }) => {
+                let Ok(array) = inline_to_array(&buffer[..line]) else { return false };
+                let mut spans = Vec::new();
+                let scanned = RequestScanner::default().scan(&array, &mut spans, &limits);
+                if matches!(scanned, Ok(Scanned::Array(_)))
+                    && !admin.answer(visit, Args::new(&array, &spans), out).await
+                {
+                    return false;
+                }
+                len
+            }
+            Err(error) => {
+                error.reply().encode(out);
+                return false;
+            }
+        };
+        buffer.advance(len);
+    }
+    true
+}
+
+// === impl Admin ===
+
+impl Admin {
+    /// Works on these sources, and gives orders to these workers.
+    pub fn new(sources: Current, workers: Vec<UnboundedSender<Order>>, reloads: Reloads) -> Self {
+        let slower_than = sources.now().config.process.slowlog_slower_than;
+        let micros =
+            slower_than.map_or(u64::MAX, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
+        Self { sources, workers, reloads, slower_than: Cell::new(micros) }
+    }
+
+    /// Answers one request; false when the connection ends behind it.
+    async fn answer(&self, visit: &mut Visit, args: Args<'_>, out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        let (answered, open) = match table::find(args) {
+            Err(error) if visit.authenticated => (Err(error), true),
+            Ok(command) if visit.authenticated || command.is_open_to_all() => {
+                let answered = self.run(command, visit, args, out).await;
+                (answered, command.verb != Verb::Quit)
+            }
+            _ => (Err(ErrorReply::no_auth()), true),
+        };
+        if let Err(error) = answered {
+            out.truncate(start);
+            error.encode(out);
+        }
+        open
+    }
+
+    async fn run(
+        &self,
+        command: &AdminCommand,
+        visit: &mut Visit,
+        args: Args<'_>,
+        out: &mut Vec<u8>,
+    ) -> Answered {
+        if command.changes {
+            info!(address = %visit.address, "admin: {}", command.usage());
+        }
+        match command.verb {
+            Verb::Ping => match args.get(1) {
+                Some(message) => encode::bulk(out, message),
+                None => encode::simple(out, "PONG"),
+            },
+            Verb::Auth => return self.auth(visit, args, out),
+            Verb::Quit | Verb::Ok => encode::simple(out, "OK"),
+            Verb::Empty => encode::array(out, 0),
+            Verb::Help => table::help(args.name(), out),
+            Verb::ClientId => encode::integer(out, 0),
+            Verb::ClientName => match args.get(2) {
+                Some(name) => {
+                    visit.name = name.to_vec();
+                    encode::simple(out, "OK");
+                }
+                None => encode::bulk(out, &visit.name),
+            },
+            Verb::CommandCount => encode::integer(out, self.commands()),
+            Verb::Info => encode::bulk(out, self.info(args).as_bytes()),
+            Verb::ClientList => return self.client_list(args, out).await,
+            Verb::ClientKill => return self.client_kill(args, out).await,
+            Verb::ClientPause => return self.client_pause(args, out),
+            Verb::ClientUnpause => {
+                self.tell_all(|| Ask::Pause(None));
+                encode::simple(out, "OK");
+            }
+            Verb::ConfigGet => return self.config_get(args, out),
+            Verb::ConfigReload => return self.reload(out).await,
+            Verb::ConfigSet => return self.config_set(args, out),
+            Verb::SlowlogGet => return self.slowlog_get(args, out).await,
+            Verb::SlowlogLen => {
+                let slow = self.ask_all(Ask::Slow).await;
+                encode::integer(out, slow.iter().map(|(_, entries)| entries.len() as i64).sum());
+            }
+            Verb::SlowlogReset => {
+                self.tell_all(|| Ask::ForgetSlow);
+                encode::simple(out, "OK");
+            }
+            Verb::LatencyHistogram => self.latency_histogram(args, out),
+            Verb::MemoryStats => self.memory_stats(out),
+            Verb::ProxyPools => self.proxy_pools(out),
+            Verb::ProxyServers => self.proxy_servers(args, out),
+            Verb::ProxyWorkers => self.proxy_workers(out),
+            Verb::ProxyExplain => return self.proxy_explain(args, out),
+        }
+        Ok(())
+    }
+
+    /// The password that holds now; a reload may bring another one.
+    fn password(&self) -> Option<Secret> {
+        self.sources.now().config.process.admin_password.clone()
+    }
+
+    /// CONFIG RELOAD: what has changed, or why nothing has.
+    async fn reload(&self, out: &mut Vec<u8>) -> Answered {
+        match self.reloads.reload().await {
+            Ok(report) => encode::bulk(out, report.to_string().as_bytes()),
+            Err(refused) => return Err(ErrorReply::not_reloaded(&refused.to_string())),
+        }
+        Ok(())
+    }
+
+    fn auth(&self, visit: &mut Visit, args: Args<'_>, out: &mut Vec<u8>) -> Answered {
+        let (user, password) = match (args.get(1), args.get(2)) {
+            (Some(user), Some(password)) => (user, password),
+            (password, _) => (&b"default"[..], password.unwrap_or_default()),
+        };
+        let Some(secret) = self.password() else { return Err(ErrorReply::auth_not_set()) };
+        if user != b"default" || !secret.matches(password) {
+            warn!(address = %visit.address, "admin: wrong password");
+            return Err(ErrorReply::wrong_pass());
+        }
+        visit.authenticated = true;
+        encode::simple(out, "OK");
+        Ok(())
+    }
+
+    /// Every worker's answer, with its index. A worker that doesn't answer in time is left out.
+    async fn ask_all<T>(&self, ask: impl Fn(oneshot::Sender<T>) -> Ask) -> Vec<(usize, T)> {
+        let mut awaited = Vec::with_capacity(self.workers.len());
+        for (index, worker) in self.workers.iter().enumerate() {
+            let (to, answer) = oneshot::channel();
+            if worker.send(Order::Ask(ask(to))).is_ok() {
+                awaited.push((index, answer));
+            }
+        }
+        let mut answers = Vec::with_capacity(awaited.len());
+        for (index, answer) in awaited {
+            match timeout(PATIENCE, answer).await {
+                Ok(Ok(answer)) => answers.push((index, answer)),
+                Ok(Err(_)) => {} // it has ended
+                Err(_) => warn!(worker = index, "admin: a worker doesn't answer"),
+            }
+        }
+        answers
+    }
+
+    fn tell_all(&self, ask: impl Fn() -> Ask) {
+        for worker in &self.workers {
+            // One that has ended has no clients.
+            let _ = worker.send(Order::Ask(ask()));
+        }
+    }
+}
