@@ -726,7 +726,9 @@ impl Recipient for ClientConn {
         self.pool.stats.commands.record(command, total);
         if self.watch.is_slow(total) {
             self.pool.stats.slow_requests.add(1);
-            self.watch.note_slow(self, command, took);
+            if self.watch.has_room(self.pool.turn.tick.get()) {
+                self.watch.note_slow(self, command, took);
+            }
         }
     }
 }

@@ -71,6 +71,11 @@ impl Turn {
         self.began.get()
     }
 
+    /// Servers and clients that wait for the end of the turn.
+    pub fn marks(&self) -> usize {
+        self.servers.borrow().len() + self.clients.borrow().len()
+    }
+
     /// The time of this turn; `clock` is read at most once after the first mark.
     #[inline]
     pub fn now(&self, clock: impl FnOnce() -> Instant) -> Instant {
@@ -85,7 +90,7 @@ impl Turn {
     }
 
     fn is_marked(&self) -> bool {
-        !self.servers.borrow().is_empty() || !self.clients.borrow().is_empty()
+        self.marks() > 0
     }
 }
 

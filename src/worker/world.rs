@@ -110,13 +110,22 @@ async fn live(mut seed: Seed) {
 }
 
 /// The first mark of a turn wakes this task, which then stands behind everything that was ready already.
+///
+/// When several wait, sockets are looked at once more before anything is written: what has come meanwhile leaves with it. That costs one
+/// `epoll_wait` per turn, and saves more: larger batches for the servers, which so spend less on a request, and fewer turns. One client
+/// alone never waits for it.
 async fn flush_at_end_of_turn(turn: Rc<Turn>) {
-    poll_fn(|cx| {
-        turn.set_flusher(cx.waker());
+    loop {
+        poll_fn(|cx| {
+            turn.set_flusher(cx.waker());
+            if turn.marks() > 0 { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        if turn.marks() > 1 {
+            tokio::task::yield_now().await;
+        }
         turn.drain();
-        Poll::<()>::Pending
-    })
-    .await;
+    }
 }
 
 /// Look-ups of names at once: all that a worker does on threads of their own. More wait.
