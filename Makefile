@@ -3,7 +3,7 @@
 CARGO ?= cargo
 , := ,
 
-.PHONY: help build man deb demo test test-clients soak bench bench-core bench-side-by-side scenario-openresty footprint instructions \
+.PHONY: help build man deb demo test test-clients soak fuzz bench bench-core bench-side-by-side scenario-openresty footprint reliability instructions \
         instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
@@ -47,6 +47,20 @@ soak: ## 100,000 simulated runs, chaos for ten minutes with 5 million answers, 1
 	CHAOS_SECONDS=$(or $(SOAK_SECONDS),600) CHAOS_CLIENTS=300 CHAOS_ANSWERS=$(or $(SOAK_ANSWERS),5000000) \
 	  $(CARGO) test --locked --test chaos -- --nocapture
 	SHARDWISE_SOAK=1 $(CARGO) test --locked --test proxy -- under_load
+
+fuzz: ## looks for inputs that break the fuzz targets, FUZZ_SECONDS=60 each (needs a nightly toolchain and cargo-fuzz)
+	@$(CARGO) +nightly --version >/dev/null 2>&1 || { echo "make fuzz: no nightly toolchain: rustup toolchain install nightly"; exit 1; }
+	@$(CARGO) +nightly fuzz --version >/dev/null 2>&1 || { echo "make fuzz: no cargo-fuzz: cargo install cargo-fuzz"; exit 1; }
+	for target in requests replies config calls folds; do \
+	  mkdir -p fuzz/corpus/$$target && \
+	  $(CARGO) +nightly fuzz run -s none $$target fuzz/corpus/$$target tests/fuzz/corpus/$$target -- \
+	    -max_total_time=$(or $(FUZZ_SECONDS),60) -max_len=4096 -timeout=10 || exit 1; \
+	done
+
+reliability: ## figures of docs/reliability.md: thousands of clients, floods, a huge value, a stopped server (10 minutes)
+	tests/setup.sh demo
+	$(CARGO) build --release --locked
+	python3 benches/reliability.py $(OPTIONS)
 
 bench: ## writes docs/benchmarks.md: Redis, shardwise, nutcracker, Envoy (up to an hour; SCALE=0.01: a minute)
 	tests/setup.sh bench

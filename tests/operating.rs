@@ -55,7 +55,7 @@ fn redis_exporter_reads_the_admin_port_as_if_it_were_a_redis() {
         format!("--web.listen-address={}", exporter.address()),
     ];
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut process = Process::start("exporter", &locate("prometheus-redis-exporter"), &args, folder.path());
+    let mut process = Process::start("exporter", locate("prometheus-redis-exporter"), &args, folder.path());
     process.wait_ready(|| exporter.is_listened_on());
     let text = get(&exporter, "/metrics");
     assert!(text.contains("\nredis_up 1\n"), "{text}");

@@ -7,6 +7,7 @@ mod proxy {
     mod admin;
     mod auth;
     mod blocking;
+    mod bounds;
     mod client_family;
     mod compare;
     mod crosskeys;

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use shardwise::config::{Config, Distribution, LogFormat, Pool, Process, Threads};
 use shardwise::hash::{Algorithm, CharSign, KeyHash};
 use shardwise::topology::{Draw, Generation, Owner, PoolIx, Ring, ServerIx, Topology, crc32_on_ketama};
+use shardwise::units::Limit;
 
 mod pools;
 
@@ -276,7 +277,7 @@ fn generations_share_what_stays() {
     ];
     let process = Process {
         threads: Threads::Auto,
-        max_clients: None,
+        max_clients: Limit::off(),
         drain_timeout: Duration::from_secs(10),
         log_format: LogFormat::Text,
         metrics: None,

@@ -5,6 +5,7 @@ use tracing::{info, warn};
 
 use crate::config::Config;
 use crate::control::sockets;
+use crate::units::Limit;
 
 /// For the log, the config file, stats readers, probes and the runtime.
 const CONTROL: u64 = 96;
@@ -62,16 +63,21 @@ fn need(config: &Config, workers: u64) -> Need {
     for pool in &config.pools {
         let connections = pool.servers.len() as u64 * u64::from(pool.server_connections.get());
         need.fixed += connections * workers + sockets(pool, workers as usize) as u64;
-        let most = pool.client_connections.map(|most| u64::from(most.get()));
+        let most = enforced(&pool.client_connections);
         need.clients += most.unwrap_or(PLENTY);
         need.least_clients += most.unwrap_or(SOME_CLIENTS);
     }
     need.clients = need.clients.min(PLENTY.max(need.least_clients));
-    if let Some(most) = config.process.max_clients.map(|most| u64::from(most.get())) {
+    if let Some(most) = enforced(&config.process.max_clients) {
         need.clients = need.clients.min(most);
         need.least_clients = need.least_clients.min(most);
     }
     need
+}
+
+/// A limit that only counts bounds nothing.
+fn enforced(limit: &Limit<u32>) -> Option<u64> {
+    limit.bound().filter(|_| !limit.only_counts()).map(u64::from)
 }
 
 #[cfg(test)]
@@ -89,8 +95,7 @@ mod tests {
         assert_eq!(one.fixed, CONTROL + WORKER + 2 + 1);
         assert_eq!(four.fixed, CONTROL + 4 * WORKER + 8 + 1);
         assert_eq!((one.clients, one.least_clients), (PLENTY, SOME_CLIENTS));
-        let process =
-            crate::config::Process { max_clients: std::num::NonZeroU32::new(100), ..config.process };
+        let process = crate::config::Process { max_clients: Limit::enforced(100), ..config.process };
         let few = need(&Config { process, ..config }, 1);
         assert_eq!((few.clients, few.least_clients), (100, 100), "max_clients bounds all pools together");
     }

@@ -57,9 +57,6 @@ enum Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fenced;
 
-/// Bytes waiting for one connection at which it takes no more requests.
-const QUEUE_LIMIT: usize = 64 << 20;
-
 /// A connection that lasted so long was a good one, even if nobody asked for anything: servers close idle ones.
 const STEADY: Duration = Duration::from_secs(1);
 
@@ -117,8 +114,8 @@ impl Lane {
             self.start();
         }
         let refused = match &mut *link {
-            Link::Up(conn) if conn.unwritten() < QUEUE_LIMIT => return conn.send(request, ticket),
-            Link::Connecting(pipe) if pipe.unwritten() < QUEUE_LIMIT => {
+            Link::Up(conn) if self.takes(conn.unwritten()) => return conn.send(request, ticket),
+            Link::Connecting(pipe) if self.takes(pipe.unwritten()) => {
                 let shared = &self.shared;
                 let now = shared.turn.now(Instant::now);
                 let len = pipe.push(request, ticket, now, &shared.turn.buffers);
@@ -132,6 +129,17 @@ impl Lane {
         };
         drop(link);
         ticket.settle(Outcome::Unsent(self.shared.error(refused)));
+    }
+
+    /// Whether a connection takes a request behind so many bytes that wait.
+    #[inline]
+    fn takes(&self, unwritten: usize) -> bool {
+        let limit = &self.shared.settings.queue;
+        if !limit.is_met(unwritten) {
+            return true;
+        }
+        self.shared.stats.over_server_queue.add(1);
+        limit.only_counts()
     }
 
     /// Opens the connection if nobody has yet.

@@ -14,7 +14,7 @@ use crate::exchange::{BackendError, Cause, Turn};
 use crate::net::Keepalive;
 use crate::resp::Protocol;
 use crate::stats::ServerBlock;
-use crate::units::{Endpoint, Secret};
+use crate::units::{Endpoint, Limit, Secret};
 
 /// Everything that makes two server connections the same: a server whose settings are equal in two generations
 /// keeps its connections.
@@ -32,6 +32,8 @@ pub struct Settings {
     pub timeout: Option<Duration>,
     /// Bound of connecting, handshake included.
     pub connect_timeout: Duration,
+    /// Bytes waiting for one connection at which it takes no more requests.
+    pub queue: Limit<usize>,
     /// TCP keepalive.
     pub keepalive: Keepalive,
     /// Connections of this worker.

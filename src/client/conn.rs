@@ -4,16 +4,20 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf, BytesMut};
+use tokio::time::Sleep;
 
+use super::ages::{Ages, Due, MAX_PENDING, OUT_HARD, OUT_SOFT};
+use super::pace::{Bucket, penalty};
 use super::session::{Carried, Session, Verdict};
 use super::watch::{ClientInfo, Watch};
 use crate::dispatch::{Payload, Pool};
-use crate::exchange::{Flush, Inbox, Outbox, Recipient, Took, Written};
+use crate::exchange::{Flush, Inbox, Outbox, Recipient, Replies, Took, Written};
 use crate::net::Stream;
 use crate::resp::{
     ArgSpan, Args, ErrorReply, Limits, ProtocolError, RequestScanner, Scanned, inline_to_array,
@@ -35,6 +39,11 @@ pub struct ClientConn {
     /// Why requests that are here already aren't dispatched yet.
     hold: Cell<Option<Hold>>,
     task: RefCell<Option<Waker>>,
+    pub(super) ages: Ages,
+    /// With a `client_rate` only.
+    bucket: Option<Box<Bucket>>,
+    /// Runs while requests wait for time to pass.
+    pause: RefCell<Option<Pin<Box<Sleep>>>>,
     /// What the operator asks of this worker's clients.
     watch: Rc<Watch>,
     /// When it connected.
@@ -75,6 +84,12 @@ pub enum Closed {
     Socket,
     /// More replies are waiting for the client than it may leave unread.
     OutputLimit,
+    /// It takes no more of the replies that are waiting for it.
+    Stalled,
+    /// It was silent for too long, or did not get a first request out in time.
+    Idle,
+    /// It closed its side, and what was still due to it did not come.
+    Unanswered,
     /// A reply broke off half-way with its server.
     ReplyCut,
     /// The operator said CLIENT KILL.
@@ -106,6 +121,8 @@ enum Hold {
     Backpressure,
     /// Its earlier requests have to end first on another server connection.
     Fence,
+    /// It goes too fast, or guesses passwords.
+    Time,
     /// The operator has paused all clients.
     Pause,
     /// What it has sent on a connection of its own has to be answered first.
@@ -142,6 +159,9 @@ impl ClientConn {
         pool.stats.client_connections.add(1);
         pool.stats.client_total.add(1);
         let session = Session::new(&pool.config());
+        let tick = pool.turn.tick.get();
+        let rate = pool.config().client_rate.bound();
+        let bucket = rate.map(|rate| Box::new(Bucket::new(rate, Instant::now())));
         let since = Instant::now();
         Rc::new(Self {
             outbox: Outbox::new(Rc::clone(&pool.turn)),
@@ -154,6 +174,9 @@ impl ClientConn {
             blocked: Cell::new(false),
             hold: Cell::new(None),
             task: RefCell::new(None),
+            ages: Ages::new(tick),
+            bucket,
+            pause: RefCell::new(None),
             watch,
             since,
             seen: Cell::new(since),
@@ -189,6 +212,10 @@ impl ClientConn {
         stats.client_connections.sub(1);
         match closed {
             Closed::Eof | Closed::Quit | Closed::Moved => stats.client_eof.add(1),
+            Closed::ReplyCut => {
+                stats.reply_cut.add(1);
+                stats.client_err.add(1);
+            }
             _ => stats.client_err.add(1),
         }
         closed
@@ -312,10 +339,14 @@ impl ClientConn {
         self.remember_task(cx);
         if self.blocked.get() && self.stream.borrow().poll_write_ready(cx).is_ready() {
             self.blocked.set(false);
+            // It took something.
+            self.ages.took.set(self.pool.turn.tick.get());
             self.flush();
         }
-        if self.hold.get().is_some() {
-            self.resume(recipient);
+        match self.hold.get() {
+            None => {}
+            Some(Hold::Time) if self.poll_pause(cx).is_pending() => {}
+            Some(_) => self.resume(recipient),
         }
         for _ in 0..READS_PER_TURN {
             match self.phase.get() {
@@ -365,7 +396,8 @@ impl ClientConn {
             let mut session = self.session.borrow_mut();
             session.mode.go_on() && session.carried().is_some()
         };
-        portable && self.kept() <= MOST_MOVED
+        // What CLIENT REPLY has said doesn't go with it.
+        portable && self.outbox.replies() == Replies::On && self.kept() <= MOST_MOVED
     }
 
     /// Bytes of a request that has not come in full.
@@ -436,12 +468,14 @@ impl ClientConn {
                 Poll::Pending
             }
             Poll::Ready(Ok(0)) => {
+                self.ages.heard.set(self.pool.turn.tick.get());
                 // What was due is still delivered: clients may close their side behind the last request.
                 self.phase.set(Phase::Closing(Closed::Eof));
                 buffers.give_scratch(buffer);
                 Poll::Ready(())
             }
             Poll::Ready(Ok(read)) => {
+                self.ages.heard.set(self.pool.turn.tick.get());
                 if let Phase::Draining(left) = self.phase.get() {
                     self.phase.set(Phase::Draining(left.saturating_sub(read)));
                 }
@@ -506,13 +540,21 @@ impl ClientConn {
                 self.hold.set(Some(Hold::Backpressure));
                 break;
             }
+            if let Some(bucket) = &self.bucket
+                && self.is_too_fast(bucket)
+            {
+                break;
+            }
             if self.watch.is_paused() {
                 self.hold.set(Some(Hold::Pause));
                 break;
             }
             let scanned = input.scanner.scan(&buffer[at..], &mut input.spans, &limits);
             let (len, verdict) = match scanned {
-                Ok(Scanned::Incomplete) => break,
+                Ok(Scanned::Incomplete) => {
+                    self.bucket.iter().for_each(|bucket| bucket.put_back());
+                    break;
+                }
                 Ok(Scanned::Nothing(len)) => (len, Verdict::Done),
                 Ok(Scanned::Array(len)) if len < SHARE_THRESHOLD => {
                     let args = Args::new(&buffer[at..at + len], &input.spans);
@@ -544,6 +586,16 @@ impl ClientConn {
                 Verdict::Done => {
                     at += len;
                     limits = session.limits(&config);
+                    self.ages.asked.set(true);
+                }
+                Verdict::Slow(failures) => {
+                    at += len;
+                    limits = session.limits(&config);
+                    self.pool.stats.auth_failures.add(1);
+                    if let Some(pause) = penalty(failures) {
+                        self.pause_for(pause);
+                        break;
+                    }
                 }
                 Verdict::Fenced => {
                     self.hold.set(Some(Hold::Fence));
@@ -605,13 +657,86 @@ impl ClientConn {
     #[inline]
     fn is_full(&self) -> bool {
         let config = self.pool.config();
-        self.outbox.pending() >= config.max_pending.get() as usize || self.outbox.unsent() >= config.out_soft
+        let pending = config.max_pending.is_met(self.outbox.pending() as u32);
+        let soft = config.out_soft.is_met(self.outbox.unsent());
+        if pending || soft {
+            return self.is_held(pending, soft);
+        }
+        self.ages.noted.set(self.ages.noted.get() & !(MAX_PENDING | OUT_SOFT));
+        false
+    }
+
+    /// Whether one of the bounds that are met is enforced. Each is counted once until it is no longer met.
+    #[cold]
+    fn is_held(&self, pending: bool, soft: bool) -> bool {
+        let (config, stats) = (self.pool.config(), &self.pool.stats);
+        if pending {
+            self.ages.note(MAX_PENDING, &stats.over_max_pending);
+        }
+        if soft {
+            self.ages.note(OUT_SOFT, &stats.over_out_soft);
+        }
+        (pending && !config.max_pending.only_counts()) || (soft && !config.out_soft.only_counts())
+    }
+
+    /// Whether the next request must wait for its time.
+    fn is_too_fast(&self, bucket: &Bucket) -> bool {
+        let Err(wait) = bucket.take(Instant::now()) else { return false };
+        self.pool.stats.over_client_rate.add(1);
+        if self.pool.config().client_rate.only_counts() {
+            return false;
+        }
+        self.pause_for(wait);
+        true
+    }
+
+    /// Looks at no further request for so long.
+    fn pause_for(&self, time: Duration) {
+        self.pause.replace(Some(Box::pin(tokio::time::sleep(time))));
+        self.hold.set(Some(Hold::Time));
+        self.wake();
+    }
+
+    fn poll_pause(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut pause = self.pause.borrow_mut();
+        if pause.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_pending()) {
+            return Poll::Pending;
+        }
+        *pause = None;
+        Poll::Ready(())
+    }
+
+    /// Ends the connection now if it has overstayed one of its times; called about once a second.
+    pub fn sweep(&self) {
+        let unsent = self.outbox.unsent();
+        let due = Due { now: self.pool.turn.tick.get(), pending: self.outbox.pending(), unsent };
+        if let Some(closed) =
+            self.ages.overstayed(self.phase.get(), due, &self.pool.config(), &self.pool.stats)
+        {
+            tracing::debug!(client = self.id, reason = ?closed, unsent, "a client has overstayed its time");
+            self.phase.set(Phase::Over(closed));
+            self.wake();
+        }
+    }
+
+    /// Whether `out_hard`, which is met, is enforced.
+    #[cold]
+    fn is_past_hard(&self) -> bool {
+        self.ages.note(OUT_HARD, &self.pool.stats.over_out_hard);
+        !self.pool.config().out_hard.only_counts()
     }
 
     fn written(&self, result: io::Result<Written>) {
         match result {
-            Ok(Written::All) => self.note_written(),
+            Ok(Written::All) => {
+                if self.phase.get() != Phase::Open {
+                    // Nothing is heard from it any more: what it takes shows that it is there.
+                    self.ages.took.set(self.pool.turn.tick.get());
+                }
+                self.note_written();
+            }
             Ok(Written::Blocked) => {
+                self.ages.took.set(self.pool.turn.tick.get());
                 self.blocked.set(true);
                 if self.stuck_since.get().is_none() {
                     self.stuck_since.set(Some(self.pool.turn.now(Instant::now)));
@@ -666,7 +791,7 @@ impl Flush for ClientConn {
         if self.outbox.is_cut() {
             self.phase.set(Phase::Over(Closed::ReplyCut));
             self.wake();
-        } else if self.outbox.unsent() > self.pool.config().out_hard {
+        } else if self.pool.config().out_hard.is_met(self.outbox.unsent()) && self.is_past_hard() {
             self.phase.set(Phase::Over(Closed::OutputLimit));
             self.wake();
         } else if self.hold.get().is_some() || self.phase.get() != Phase::Open {
@@ -686,7 +811,9 @@ impl Recipient for ClientConn {
         self.pool.stats.commands.record(command, total);
         if self.watch.is_slow(total) {
             self.pool.stats.slow_requests.add(1);
-            self.watch.note_slow(self, command, took);
+            if self.watch.has_room(self.pool.turn.tick.get()) {
+                self.watch.note_slow(self, command, took);
+            }
         }
     }
 }

@@ -75,7 +75,7 @@ fn server(pool: &Pool) -> String {
 
 fn clients(pool: &Pool) -> String {
     let mut text = String::new();
-    if let Some(most) = pool.config().client_connections {
+    if let Some(most) = pool.config().client_connections.bound() {
         line(&mut text, "maxclients", &most.to_string());
     }
     text

@@ -4,12 +4,14 @@
 //! is in the middle of something (a transaction, a blocking call) is in another `mode` than the normal one.
 
 mod about;
+mod ages;
 mod conn;
 mod hello;
 mod incoming;
 mod info;
 mod local;
 mod mode;
+mod pace;
 mod session;
 mod transaction;
 mod wait;

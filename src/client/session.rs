@@ -25,6 +25,8 @@ pub struct Session {
     pub(super) authenticated: bool,
     /// CLIENT SETNAME.
     pub(super) name: Option<Box<[u8]>>,
+    /// Wrong passwords since the last right one.
+    pub(super) failures: u32,
     /// CLIENT SETINFO.
     pub(super) library: Option<Box<Library>>,
     /// Its database (SELECT) and protocol (HELLO).
@@ -49,6 +51,8 @@ pub struct Carried {
 pub enum Verdict {
     /// It is on its way, or answered.
     Done,
+    /// It is answered, by an error: so many wrong passwords have come in a row.
+    Slow(u32),
     /// It must wait until earlier requests of this client have ended on an older connection; nothing was done.
     Fenced,
     /// It is on its way, and what follows must wait until it is answered.
@@ -76,6 +80,7 @@ impl Session {
         Self {
             authenticated: pool.redis_auth.is_none(),
             name: None,
+            failures: 0,
             library: None,
             target,
             written: Written::default(),
@@ -100,6 +105,7 @@ impl Session {
         Self {
             authenticated,
             name: name.map(Vec::into_boxed_slice),
+            failures: 0,
             library: None,
             target: Target { db, protocol },
             written: Written::default(),
@@ -146,6 +152,11 @@ impl Session {
         if !self.may_pass(pool) && !is_open_to_all(&plan) {
             return refuse(ErrorReply::no_auth(), pool, recipient);
         }
+        if let Some(denied) = &pool.config().commands
+            && denied.contains(call.ix)
+        {
+            return self.denied(&call, pool, recipient);
+        }
         if call.row.script != ScriptUse::None {
             pool.note_script(&call);
         }
@@ -153,6 +164,14 @@ impl Session {
             return self.handle_in_mode(plan, Incoming { call: &call, payload, client, recipient });
         }
         self.carry_out(plan, Incoming { call: &call, payload, client, recipient })
+    }
+
+    /// Refuses a command that the pool's `commands` deny; inside MULTI it spoils the transaction.
+    fn denied(&mut self, call: &Call<'_>, pool: &Pool, recipient: &Rc<dyn Recipient>) -> Verdict {
+        if let Mode::Multi(multi) = &mut self.mode {
+            multi.spoil(ErrorReply::exec_abort);
+        }
+        refuse(ErrorReply::no_perm(call.row.name, &pool.config().name), pool, recipient)
     }
 
     /// Does what the plan says for a client in the normal mode.
@@ -221,6 +240,7 @@ impl Session {
             return Verdict::Fenced;
         }
         let protocol = self.target.protocol;
+        let failures = self.failures;
         let mut verdict = Verdict::Done;
         let mut reply = Vec::new();
         let result = match local {
@@ -231,7 +251,7 @@ impl Session {
                 local::simple("OK", &mut reply)
             }
             Local::Reset => {
-                *self = Self::new(config);
+                *self = Self { failures: self.failures, ..Self::new(config) };
                 recipient.outbox().set_replies(Replies::On);
                 local::simple("RESET", &mut reply)
             }
@@ -258,7 +278,8 @@ impl Session {
             Local::Help => local::help(pool.table, call.ix, &mut reply),
         };
         if let Err(error) = result {
-            return refuse(error, pool, recipient);
+            let refused = refuse(error, pool, recipient);
+            return if self.failures > failures { Verdict::Slow(self.failures) } else { refused };
         }
         Outbox::answer(recipient, |out| out.extend_from_slice(&reply));
         verdict
@@ -290,15 +311,17 @@ impl Session {
     ) -> Result<(), ErrorReply> {
         let matches = pool.redis_auth.as_ref().is_none_or(|secret| secret.matches(password));
         if user != b"default" || !matches {
+            self.failures = self.failures.saturating_add(1);
             return Err(ErrorReply::wrong_pass());
         }
-        self.authenticated = true;
+        (self.authenticated, self.failures) = (true, 0);
         Ok(())
     }
 
     fn auth_password(&mut self, password: &[u8], pool: &config::Pool) -> Result<(), ErrorReply> {
         let Some(secret) = &pool.redis_auth else { return Err(ErrorReply::auth_not_set()) };
         self.authenticated = secret.matches(password);
+        self.failures = if self.authenticated { 0 } else { self.failures.saturating_add(1) };
         if self.authenticated { Ok(()) } else { Err(ErrorReply::invalid_password()) }
     }
 }

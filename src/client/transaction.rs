@@ -290,7 +290,7 @@ impl Multi {
     }
 
     /// EXEC is going to fail; the first reason counts.
-    fn spoil(&mut self, why: impl FnOnce() -> ErrorReply) {
+    pub(super) fn spoil(&mut self, why: impl FnOnce() -> ErrorReply) {
         self.spoiled.get_or_insert_with(why);
     }
 

@@ -14,12 +14,18 @@ pub struct Watch {
     slow: RefCell<VecDeque<SlowRequest>>,
     /// Microseconds from which on a request is slow; `u64::MAX`: none is.
     slower_than: Cell<u64>,
+    /// The second in which slow requests were last remembered, and how many were.
+    lately: Cell<(u32, usize)>,
     /// Until when requests of clients wait where they are.
     paused_until: Cell<Option<Instant>>,
 }
 
 /// Slow requests that each worker remembers; older ones are forgotten.
 pub const SLOW_KEPT: usize = 128;
+
+/// Slow requests remembered within one second. When everything is slow, noting it all would make it slower still; the rest is counted
+/// only.
+const SLOW_PER_SECOND: usize = 32;
 
 /// A request that took long.
 #[derive(Clone, Debug)]
@@ -74,7 +80,12 @@ pub struct ClientInfo {
 impl Watch {
     /// Requests are slow from `slower_than` microseconds on.
     pub fn new(slower_than: u64) -> Self {
-        Self { slow: RefCell::default(), slower_than: Cell::new(slower_than), paused_until: Cell::new(None) }
+        Self {
+            slow: RefCell::default(),
+            slower_than: Cell::new(slower_than),
+            lately: Cell::default(),
+            paused_until: Cell::new(None),
+        }
     }
 
     /// Whether a request that took so many microseconds is slow.
@@ -114,6 +125,14 @@ impl Watch {
         self.paused_until.get()
     }
 
+    /// Whether a slow request of this second (since the worker started) may still be remembered.
+    pub(super) fn has_room(&self, second: u32) -> bool {
+        let (last, count) = self.lately.get();
+        let count = if last == second { count + 1 } else { 1 };
+        self.lately.set((second, count));
+        count <= SLOW_PER_SECOND
+    }
+
     /// Remembers a slow request.
     #[cold]
     pub(super) fn note_slow(&self, client: &ClientConn, command: u16, took: &Took<'_>) {
@@ -133,5 +152,20 @@ impl Watch {
             address: client.address(),
             name: client.name(),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With 5,000 busy clients every request takes longer than 10 ms: each was noted, address, names and all.
+    #[test]
+    fn when_everything_is_slow_little_of_it_is_noted() {
+        let watch = Watch::new(10_000);
+        for second in 0..3 {
+            let noted = (0..50_000).filter(|_| watch.has_room(second)).count();
+            assert_eq!(noted, SLOW_PER_SECOND);
+        }
     }
 }

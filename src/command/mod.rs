@@ -18,6 +18,7 @@ mod keys;
 mod options;
 mod row;
 mod rows;
+mod set;
 mod spec;
 mod table;
 
@@ -29,5 +30,6 @@ pub use row::{
     AllKind, ClientQuery, CommandQuery, Group, Handling, Local, Origin, Pin, ReplyPolicy, RequestPolicy, Row,
     ScriptUse, SplitKind, TimeoutAt, Transaction, Unless, Why,
 };
+pub use set::CommandSet;
 pub use spec::{BeginSearch, FindKeys, KeySpec};
 pub use table::{CommandIx, CommandTable};

@@ -160,7 +160,8 @@ impl Place<'_> {
     }
 
     fn check_limits(&self, pool: &Pool, findings: &mut Findings) {
-        if pool.out_hard < pool.out_soft {
+        let (soft, hard) = (pool.out_soft.bound(), pool.out_hard.bound());
+        if soft.zip(hard).is_some_and(|(soft, hard)| hard < soft) {
             // The default of either may be the one that is in the way.
             let key = if self.given.line("out_hard").is_some() { "out_hard" } else { "out_soft" };
             self.error(key, Reason::Conflict("out_hard must not be less than out_soft"), findings);

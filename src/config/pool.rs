@@ -3,8 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use crate::command::CommandSet;
 use crate::hash;
-use crate::units::{Listen, Secret};
+use crate::units::{Limit, Listen, Secret};
 
 use super::names::named;
 use super::server::Server;
@@ -26,8 +27,8 @@ pub struct Pool {
     pub timeout: Option<Duration>,
     /// `backlog` of listen(2). Default 512.
     pub backlog: u32,
-    /// `client_connections`: most clients at once over all workers; `None` (0): no limit.
-    pub client_connections: Option<NonZeroU32>,
+    /// `client_connections`: most clients at once over all workers.
+    pub client_connections: Limit<u32>,
     /// `tcpkeepalive`, on the connections of clients; those of servers always have it.
     pub tcpkeepalive: bool,
     /// `reuseport`: each worker binds its own socket.
@@ -60,12 +61,26 @@ pub struct Pool {
     pub max_ejected: u32,
     /// `read_only`: writes are answered with -READONLY.
     pub read_only: bool,
+    /// `commands`: those that clients are refused; `None`: all are taken.
+    pub commands: Option<CommandSet>,
     /// `max_pending`: requests of one client that may be dispatched and unanswered. Default 1024.
-    pub max_pending: NonZeroU32,
+    pub max_pending: Limit<u32>,
     /// `out_soft`: bytes of unsent replies of one client at which its requests are no longer dispatched. Default 1 MiB.
-    pub out_soft: usize,
+    pub out_soft: Limit<usize>,
     /// `out_hard`: bytes of unsent replies at which the client is closed. Default 1 GiB.
-    pub out_hard: usize,
+    pub out_hard: Limit<usize>,
+    /// `out_stall`: how long a client over `out_soft` may take no byte before it is closed. Default 60 s.
+    pub out_stall: Limit<Duration>,
+    /// `server_queue`: bytes that wait for one server connection at which its requests fail. Default 64 MiB.
+    pub server_queue: Limit<usize>,
+    /// `client_rate`: requests a second of one client, and as many at once after a pause. Default off.
+    pub client_rate: Limit<u32>,
+    /// `clients_per_address`: most clients at once from one IP address. Default off.
+    pub clients_per_address: Limit<u32>,
+    /// `idle_timeout`: how long a client that awaits nothing may be silent. Default off.
+    pub idle_timeout: Limit<Duration>,
+    /// `first_request_timeout`: how long a new client may take to send a whole request. Default off.
+    pub first_request_timeout: Limit<Duration>,
     /// `max_bulk`: longest argument in bytes. Default and most 512 MiB.
     pub max_bulk: usize,
     /// `max_args`: most arguments of one request. Default and most 1,048,576.

@@ -3,13 +3,14 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use crate::command::{CommandSet, CommandTable};
 use crate::hash::{Algorithm, CharSign, KeyHash};
-use crate::units::Listen;
+use crate::units::{Limit, Listen};
 
 use super::error::Reason;
-use super::keys::{Absent, Field, INT_MAX, Key, Origin};
+use super::keys::{Absent, Field, INT_MAX, Key, Origin, Zero};
 use super::pool::{Distribution, Ping, Pool, Readmit};
-use super::raw::{Node, Text};
+use super::raw::{Entries, Node, Text};
 
 /// A pool while its keys are read. The blanks in `pool` are filled before it leaves the module.
 pub(super) struct Draft {
@@ -34,7 +35,7 @@ impl Draft {
             distribution: Distribution::Ketama,
             timeout: None,
             backlog: 0,
-            client_connections: None,
+            client_connections: Limit::off(),
             tcpkeepalive: false,
             reuseport: false,
             redis_auth: None,
@@ -51,9 +52,16 @@ impl Draft {
             probe_rise: NonZeroU32::MIN,
             max_ejected: 0,
             read_only: false,
-            max_pending: NonZeroU32::MIN,
-            out_soft: 0,
-            out_hard: 0,
+            commands: None,
+            max_pending: Limit::off(),
+            out_soft: Limit::off(),
+            out_hard: Limit::off(),
+            out_stall: Limit::off(),
+            server_queue: Limit::off(),
+            client_rate: Limit::off(),
+            clients_per_address: Limit::off(),
+            idle_timeout: Limit::off(),
+            first_request_timeout: Limit::off(),
             max_bulk: 0,
             max_args: 0,
             max_inline: 0,
@@ -67,6 +75,8 @@ impl Draft {
 const KB: u64 = 1 << 10;
 const MB: u64 = 1 << 20;
 const GB: u64 = 1 << 30;
+const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// All keys, in the order of the documentation.
 pub(super) static KEYS: &[Key<Draft>] = &[
@@ -140,7 +150,7 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         name: "client_connections",
         origin: Origin::Twemproxy,
         absent: Absent::Value("0"),
-        field: Field::Number(0..=INT_MAX, |draft, n| draft.pool.client_connections = NonZeroU32::new(n)),
+        field: Field::LimitNumber(0..=INT_MAX, Zero::IsOff, |draft, v| draft.pool.client_connections = v),
         meaning: "Most clients of this pool at once; one more is refused with Redis's own error. 0: no limit. \
                   (nutcracker reads the key and does nothing with it.)",
     },
@@ -279,6 +289,19 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         meaning: "Commands that write are refused with -READONLY.",
     },
     Key {
+        name: "commands",
+        origin: Origin::Shardwise,
+        absent: Absent::Unset("all"),
+        field: Field::Mapping("a mapping like {deny: [FLUSHALL, KEYS]}", |draft, entries| {
+            draft.pool.commands = Some(denied(entries)?);
+            Ok(())
+        }),
+        meaning: "Commands that clients may not send: those of `deny`, or all but those of `allow`. A container like CLIENT \
+                  is meant with its sub-commands; one of these alone is written with a bar between the names. What is \
+                  refused gets -NOPERM. AUTH, HELLO, QUIT and RESET are always allowed; scripts do on their server \
+                  what they like.",
+    },
+    Key {
         name: "hash_char",
         origin: Origin::Shardwise,
         absent: Absent::Value("signed"),
@@ -334,24 +357,70 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         name: "max_pending",
         origin: Origin::Shardwise,
         absent: Absent::Value("1024"),
-        field: Field::Number(1..=1_000_000, |draft, n| {
-            draft.pool.max_pending = NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
-        }),
+        field: Field::LimitNumber(1..=1_000_000, Zero::IsRefused, |draft, v| draft.pool.max_pending = v),
         meaning: "Requests of one client that may be on their way at once; what it sends beyond them waits.",
     },
     Key {
         name: "out_soft",
         origin: Origin::Shardwise,
         absent: Absent::Value("1mb"),
-        field: Field::Size(KB..=1024 * GB, |draft, n| draft.pool.out_soft = n),
+        field: Field::LimitSize(KB..=1024 * GB, |draft, v| draft.pool.out_soft = v),
         meaning: "Bytes of replies that a client hasn't taken yet at which its further requests wait.",
     },
     Key {
         name: "out_hard",
         origin: Origin::Shardwise,
         absent: Absent::Value("1gb"),
-        field: Field::Size(KB..=1024 * GB, |draft, n| draft.pool.out_hard = n),
+        field: Field::LimitSize(KB..=1024 * GB, |draft, v| draft.pool.out_hard = v),
         meaning: "Bytes of replies that a client hasn't taken yet at which it is closed. Not less than `out_soft`.",
+    },
+    Key {
+        name: "out_stall",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("60s"),
+        field: Field::LimitDuration(SECOND..=DAY, |draft, v| draft.pool.out_stall = v),
+        meaning: "How long a client with `out_soft` bytes of replies or more may take none of them before it is closed. \
+                  One that takes any, however slowly, never is.",
+    },
+    Key {
+        name: "server_queue",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("64mb"),
+        field: Field::LimitSize(KB..=1024 * GB, |draft, v| draft.pool.server_queue = v),
+        meaning: "Bytes of requests that wait to be written on one server connection at which further ones fail with \
+                  `-ERR Connection busy`.",
+    },
+    Key {
+        name: "client_rate",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("off"),
+        field: Field::LimitNumber(1..=100_000_000, Zero::IsRefused, |draft, v| draft.pool.client_rate = v),
+        meaning: "Requests a second of one client; after a pause as many at once. What it sends beyond them waits.",
+    },
+    Key {
+        name: "clients_per_address",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("off"),
+        field: Field::LimitNumber(1..=INT_MAX, Zero::IsRefused, |draft, v| {
+            draft.pool.clients_per_address = v
+        }),
+        meaning: "Most clients of this pool at once from one IP address; one more is refused with Redis's own error. \
+                  Clients on a unix socket have none and are not counted.",
+    },
+    Key {
+        name: "idle_timeout",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("off"),
+        field: Field::LimitDuration(SECOND..=DAY, |draft, v| draft.pool.idle_timeout = v),
+        meaning: "How long a client that awaits no reply may be silent before it is closed, to within two seconds.",
+    },
+    Key {
+        name: "first_request_timeout",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("off"),
+        field: Field::LimitDuration(SECOND..=DAY, |draft, v| draft.pool.first_request_timeout = v),
+        meaning: "How long a new client may take to send its first whole request before it is closed, to within two \
+                  seconds. Off by default: pools of client libraries connect long before they ask for anything.",
     },
     Key {
         name: "max_bulk",
@@ -385,6 +454,34 @@ fn put<V>(place: &mut V, value: Option<V>) -> bool {
             true
         }
         None => false,
+    }
+}
+
+/// The commands that are refused, from `deny` or `allow` with a list of names.
+fn denied(entries: Entries) -> Result<CommandSet, Reason> {
+    let wanted = || "deny or allow with a list of commands".to_owned();
+    let mut given = entries.into_iter();
+    let (Some((word, list)), None) = (given.next(), given.next()) else {
+        return Err(Reason::Invalid { text: "commands".to_owned(), want: wanted() });
+    };
+    let Node::List(items) = list else {
+        return Err(Reason::WrongType { want: wanted(), found: list.kind() });
+    };
+    let table = CommandTable::builtin();
+    let mut set = CommandSet::default();
+    for item in items {
+        match item {
+            Node::Text(name) if set.add(table, &name.text) => {}
+            Node::Text(name) => {
+                return Err(Reason::Invalid { text: name.text, want: "a command".to_owned() });
+            }
+            other => return Err(Reason::WrongType { want: "a command".to_owned(), found: other.kind() }),
+        }
+    }
+    match word.text.as_str() {
+        "deny" => Ok(set),
+        "allow" => Ok(set.others(table)),
+        _ => Err(Reason::Invalid { text: word.text, want: wanted() }),
     }
 }
 

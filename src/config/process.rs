@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::units::{Listen, Secret, whole_number};
+use crate::units::{Limit, Listen, Secret, whole_number};
 
 use super::error::Reason;
-use super::keys::{Absent, Field, INT_MAX, Key, Origin};
+use super::keys::{Absent, Field, INT_MAX, Key, Origin, Zero};
 use super::names::named;
 use super::raw::Text;
 
@@ -23,8 +23,8 @@ const MOST_THREADS: u32 = 1024;
 pub struct Process {
     /// Worker threads.
     pub threads: Threads,
-    /// `max_clients`: most clients at once in the whole process; `None` (0): as many as file descriptors allow.
-    pub max_clients: Option<NonZeroU32>,
+    /// `max_clients`: most clients at once in the whole process; off: as many as file descriptors allow.
+    pub max_clients: Limit<u32>,
     /// How long a drain (SIGTERM) may take before what is left is cut. Default 10 s.
     pub drain_timeout: Duration,
     /// Text or JSON lines. Default text.
@@ -90,7 +90,7 @@ pub(super) static KEYS: &[Key<ProcessDraft>] = &[
         name: "max_clients",
         origin: Origin::Shardwise,
         absent: Absent::Value("0"),
-        field: Field::Number(0..=INT_MAX, |draft, n| draft.process.max_clients = NonZeroU32::new(n)),
+        field: Field::LimitNumber(0..=INT_MAX, Zero::IsOff, |draft, v| draft.process.max_clients = v),
         meaning: "Most clients at once in the whole process; one more is refused with Redis's own error. \
                   0: as many as file descriptors allow.",
     },
@@ -205,7 +205,7 @@ impl Default for Process {
     fn default() -> Self {
         let process = Self {
             threads: Threads::Auto,
-            max_clients: None,
+            max_clients: Limit::off(),
             drain_timeout: Duration::ZERO,
             log_format: LogFormat::Text,
             metrics: None,

@@ -36,11 +36,20 @@ fn wrong_values<T>(field: &Field<T>) -> Vec<&'static str> {
         Field::Number(..) | Field::Millis(_) => {
             &["0x10", "-1", "+1", "1_000", "1.0", "1e3", "99999999999", "many", "true", "' 1'", "[1]"]
         }
+        Field::LimitNumber(..) => {
+            &["-1", "1e3", "99999999999", "observe", "1 off", "1 watch", "off off", "[1]"]
+        }
+        Field::LimitDuration(..) | Field::LimitSize(..) => {
+            &["-1", "1.5s", "observe", "off observe", "1s1s", "[1]"]
+        }
         Field::Duration(..) => &["-1", "1.5s", "2d", "s", "99999999999h", "[1]"],
         Field::Size(..) => &["-1", "1.5mb", "1tb", "mb", "99999999999gb", "[1]"],
         Field::Choice(..) => &["none-of-them", "1", "[probe]"],
         Field::Text(..) => &["x", "[x]"],
         Field::Secret(..) => &["[x]"],
+        Field::Mapping(..) => {
+            &["x", "[x]", "{deny: x}", "{deny: [nosuch]}", "{deny: [get], allow: [set]}", "{x: [get]}"]
+        }
         Field::List(..) => &["x", "1", "[]"],
     });
     wrong
@@ -95,9 +104,12 @@ fn other_value<T>(key: &Key<T>) -> String {
     match &key.field {
         Field::Flag(_) => "true".to_owned(),
         Field::Number(range, _) => range.end().min(&7777).to_string(),
+        Field::LimitNumber(range, ..) => format!("{} observe", range.end().min(&7777)),
+        Field::LimitSize(..) if key.name == "out_soft" => "2kb observe".to_owned(),
+        Field::LimitSize(..) => "2gb observe".to_owned(),
+        Field::LimitDuration(..) => "7s observe".to_owned(),
         Field::Millis(_) => "77".to_owned(),
         Field::Duration(..) => "77ms".to_owned(),
-        Field::Size(..) if key.name == "out_hard" => "2gb".to_owned(),
         Field::Size(..) => "4kb".to_owned(),
         Field::Choice(_, names, _) => names().last().map_or(String::new(), |name| (*name).to_owned()),
         Field::Text(..) => {
@@ -112,6 +124,7 @@ fn other_value<T>(key: &Key<T>) -> String {
             values.iter().find(|(name, _)| *name == key.name).map_or("?", |(_, value)| *value).to_owned()
         }
         Field::Secret(..) => "other".to_owned(),
+        Field::Mapping(..) => "{deny: [flushall]}".to_owned(),
         Field::List(..) => "[127.0.0.1:6379:1]".to_owned(),
     }
 }

@@ -21,7 +21,11 @@ impl Publisher {
     pub fn first(config: Arc<Config>, workers: usize) -> (Self, watch::Receiver<Arc<Published>>) {
         let shape = || config.pools.iter().map(|pool| pool.servers.len());
         let stats = (0..workers).map(|_| Arc::new(WorkerStats::new(shape()))).collect();
-        let seats = config.pools.iter().map(|pool| Arc::new(Seats::new(pool.client_connections))).collect();
+        let seats = config
+            .pools
+            .iter()
+            .map(|pool| Arc::new(Seats::new(pool.client_connections, pool.clients_per_address)))
+            .collect();
         let leases = config.pools.iter().map(leases).collect();
         let generation = Arc::new(Generation::first(config));
         let (sender, receiver) = watch::channel(Arc::new(Published { generation, stats, seats, leases }));
@@ -53,7 +57,7 @@ impl Publisher {
         let stats = now.stats.iter().map(|cells| Arc::new(carried(cells, &kept))).collect();
         let seats = kept.carry(&now.seats, |_, seats| seats.cloned().unwrap_or_default());
         for (seats, pool) in seats.iter().zip(&config.pools) {
-            seats.set_limit(pool.client_connections);
+            seats.set_limits(pool.client_connections, pool.clients_per_address);
         }
         let leases = kept.carry(&now.leases, |pool, before| {
             pool.carry(before.map_or(&[][..], Vec::as_slice), |limit| limit.cloned().unwrap_or_default())

@@ -15,6 +15,8 @@ const MAX_PARTS: usize = 64;
 pub struct ByteQueue {
     /// Closed pieces, in front of `open`.
     sealed: VecDeque<Bytes>,
+    /// How many at the front of `sealed` hold no memory but their own.
+    owned: usize,
     /// Where small pieces are appended.
     open: Vec<u8>,
     /// Bytes of `open` that are gone already; not 0 only while `sealed` is empty.
@@ -73,6 +75,7 @@ impl ByteQueue {
             }
             n -= front.len();
             self.sealed.pop_front();
+            self.owned = self.owned.saturating_sub(1);
         }
         self.gone += n;
         if self.gone == self.open.len() {
@@ -101,6 +104,15 @@ impl ByteQueue {
             }
         }
         Ok(Written::All)
+    }
+
+    /// Copies what is shared with a much larger buffer. Pieces that leave at once are not worth it; those that wait would
+    /// hold more memory than [`ByteQueue::len`] says.
+    pub fn own_what_waits(&mut self) {
+        for piece in self.sealed.iter_mut().skip(self.owned) {
+            *piece = owned(std::mem::take(piece));
+        }
+        self.owned = self.sealed.len();
     }
 
     /// Gives the buffer of an empty queue back.
@@ -152,6 +164,14 @@ impl ByteQueue {
     }
 }
 
+/// Pieces up to this size are copied when they have to wait: half of the buffers that connections are read into.
+const SMALL_PIECE: usize = 64 << 10;
+
+/// The same bytes, in memory of about their own size.
+pub(super) fn owned(bytes: Bytes) -> Bytes {
+    if bytes.len() < SMALL_PIECE { Bytes::copy_from_slice(&bytes) } else { bytes }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -177,6 +197,25 @@ mod tests {
             ],
             0..40,
         )
+    }
+
+    /// 16 KB replies kept the 128 KB that they had been read into, and a client that did not read held eight times what its
+    /// bound counted.
+    #[test]
+    fn what_waits_holds_no_more_than_its_length() {
+        let mut queue = ByteQueue::default();
+        let read = Bytes::from(vec![7; 128 << 10]);
+        let (small, large) = (read.slice(100..16_100), read.slice(0..100 << 10));
+        queue.push_bytes(small);
+        queue.push_bytes(large);
+        queue.own_what_waits();
+        assert!(!read.is_unique(), "a large piece is not worth a copy");
+        queue.advance(16_000);
+        queue.push_bytes(read.slice(5..6));
+        queue.advance(100 << 10);
+        queue.own_what_waits();
+        assert!(read.is_unique());
+        assert_eq!(queue.len(), 1);
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 
 use super::buffer_pool::BufferPool;
-use super::byte_queue::{ByteQueue, Written};
+use super::byte_queue::{ByteQueue, Written, owned};
 use super::ticket::{Outcome, Recipient, Reply};
 use super::turn::Turn;
 
@@ -218,7 +218,9 @@ impl Outbox {
         self.marked.set(false);
         let mut inner = self.inner.borrow_mut();
         let written = inner.ready.write_to(write)?;
-        if written == Written::All {
+        if written == Written::Blocked {
+            inner.ready.own_what_waits();
+        } else {
             inner.ready.release(&self.turn.buffers);
             inner.give_back(&self.turn);
         }
@@ -358,7 +360,10 @@ impl Inner {
                 Slot::Parked { start, len: bytes.len() as u32 }
             }
             reply => {
-                let bytes = reply.into_bytes();
+                let bytes = match reply {
+                    Reply::Shared(bytes) => owned(bytes),
+                    reply @ Reply::Borrowed(_) => reply.into_bytes(),
+                };
                 self.held += bytes.len();
                 Slot::Held(bytes)
             }

@@ -23,6 +23,8 @@ pub struct Turn {
     clients: RefCell<Vec<Rc<dyn Flush>>>,
     flusher: RefCell<Option<Waker>>,
     now: Cell<Option<Instant>>,
+    /// Seconds since the worker started, moved on by its sweep: cheap, coarse, and all that idle times need.
+    pub tick: Cell<u32>,
     /// Its writes are under way.
     writing: Cell<bool>,
     /// When this turn's work began, as far as anybody asked.
@@ -69,6 +71,11 @@ impl Turn {
         self.began.get()
     }
 
+    /// Servers and clients that wait for the end of the turn.
+    pub fn marks(&self) -> usize {
+        self.servers.borrow().len() + self.clients.borrow().len()
+    }
+
     /// The time of this turn; `clock` is read at most once after the first mark.
     #[inline]
     pub fn now(&self, clock: impl FnOnce() -> Instant) -> Instant {
@@ -83,7 +90,7 @@ impl Turn {
     }
 
     fn is_marked(&self) -> bool {
-        !self.servers.borrow().is_empty() || !self.clients.borrow().is_empty()
+        self.marks() > 0
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, Read};
 use std::mem::MaybeUninit;
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -64,6 +64,14 @@ impl Stream {
         match socket.domain()? {
             Domain::UNIX => Ok(Self::Unix(UnixStream::from_std(socket.into())?)),
             _ => Ok(Self::Tcp(TcpStream::from_std(socket.into())?)),
+        }
+    }
+
+    /// The address of the other side; none for a unix socket.
+    pub fn peer_ip(&self) -> Option<IpAddr> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().ok().map(|address| address.ip()),
+            Self::Unix(_) | Self::Closed => None,
         }
     }
 

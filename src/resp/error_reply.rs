@@ -111,6 +111,13 @@ impl ErrorReply {
         Self::text(format!("READONLY You can't write against a read only pool: {pool}"))
     }
 
+    /// A command that the pool's `commands` refuse: Redis's words, then whose rule it is.
+    pub fn no_perm(command: &str, pool: &str) -> Self {
+        Self::text(format!(
+            "NOPERM this user has no permissions to run the '{command}' command: see commands of pool {pool}"
+        ))
+    }
+
     /// A part of a split call was answered with something that the command never answers.
     pub fn unexpected_part() -> Self {
         Self::text("ERR Invalid argument: a server answered its part with an unexpected type")

@@ -8,8 +8,6 @@ pub mod encode;
 mod error_reply;
 mod inline;
 mod length;
-#[cfg(test)]
-mod oracle;
 pub mod protocol;
 mod reply;
 pub mod request;

@@ -131,7 +131,18 @@ block! {
         fragments: Counter, "parts that multi-key requests were split into";
         client_total as "client_connections_opened": Counter, "client connections accepted, refused ones included";
         scripts_loaded: Counter, "scripts that the proxy gave to a server that lacked them";
-        client_refused: Counter, "client connections refused by client_connections";
+        client_refused: Counter, "client connections refused by client_connections, max_clients or clients_per_address";
+        reply_cut: Counter, "client connections closed because a server failed in the middle of a large reply";
+        auth_failures: Counter, "wrong passwords";
+        over_client_connections: Counter, "times client_connections or max_clients was met, enforced or observed";
+        over_clients_per_address: Counter, "times clients_per_address was met, enforced or observed";
+        over_max_pending: Counter, "times max_pending was met, enforced or observed";
+        over_out_soft: Counter, "times out_soft was met, enforced or observed";
+        over_out_hard: Counter, "times out_hard was met, enforced or observed";
+        over_out_stall: Counter, "times out_stall was met, enforced or observed";
+        over_client_rate: Counter, "times client_rate was met, enforced or observed";
+        over_idle_timeout: Counter, "times idle_timeout was met, enforced or observed";
+        over_first_request_timeout: Counter, "times first_request_timeout was met, enforced or observed";
         client_requests: Counter, "requests of clients, whatever became of them";
         slow_requests: Counter, "requests that took as long as `slowlog_slower_than` or longer";
     } times {
@@ -153,6 +164,7 @@ block! {
         request_bytes: Counter, "bytes of them";
         responses: Counter, "replies received for them";
         response_bytes: Counter, "bytes of them";
+        over_server_queue: Counter, "requests that met server_queue, enforced or observed";
         in_queue: Gauge, "requests waiting to be written";
         in_queue_bytes: Gauge, "bytes of them";
         out_queue: Gauge, "requests written and awaiting their reply";

@@ -2,11 +2,13 @@
 
 mod address;
 pub mod duration;
+mod limit;
 mod quoted;
 mod secret;
 pub mod size;
 
 pub use address::{AddressError, Endpoint, Listen, UNIX_PATH_BYTES};
+pub use limit::{Limit, Mode};
 pub use quoted::Quoted;
 pub use secret::Secret;
 

@@ -134,9 +134,14 @@ fn welcome(world: &Rc<World>, id: PoolId, stream: Stream) {
 fn enter(world: &Rc<World>, id: PoolId, stream: Stream, before: Option<(Carried, Vec<u8>)>) {
     world.own.clients_total.add(1);
     let Some(place) = world.pools.place(id) else { return };
-    let Some(number) = world.census.enter(&place.seats) else {
-        place.pool.stats.client_refused.add(1);
-        place.pool.stats.client_total.add(1);
+    let address = place.seats.wants_address().then(|| stream.peer_ip()).flatten();
+    let admission = world.census.enter(&place.seats, address);
+    let stats = &place.pool.stats;
+    stats.over_client_connections.add(u64::from(admission.over_clients));
+    stats.over_clients_per_address.add(u64::from(admission.over_address));
+    let Some(number) = admission.id else {
+        stats.client_refused.add(1);
+        stats.client_total.add(1);
         return ClientConn::refuse(&stream);
     };
     world.own.clients.add(1);
@@ -159,7 +164,7 @@ fn enter(world: &Rc<World>, id: PoolId, stream: Stream, before: Option<(Carried,
         if closed == Closed::Moved {
             world.send_on(&client);
         }
-        world.forget(number, &place);
+        world.forget(number, &place, address);
     });
 }
 

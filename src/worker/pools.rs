@@ -216,6 +216,7 @@ fn settings(pool: &config::Pool, server: &config::Server) -> Settings {
         db: pool.redis_db,
         timeout: pool.timeout,
         connect_timeout: pool.connect_timeout,
+        queue: pool.server_queue,
         // Whatever `tcpkeepalive` says: a dead host must not keep requests waiting for ever (B19).
         keepalive: Keepalive::Fast,
         connections: pool.server_connections.get(),

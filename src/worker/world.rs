@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -66,12 +67,13 @@ enum Phase {
 
 /// The thread's body: returns when the worker has drained, or control is gone.
 pub(super) fn run(mut builder: Builder, seed: Seed) {
-    let runtime = match builder.enable_all().build_local(LocalOptions::default()) {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            return tracing::error!(%error, worker = seed.index, "cannot start the worker's runtime");
-        }
-    };
+    let runtime =
+        match builder.enable_all().max_blocking_threads(LOOKUPS).build_local(LocalOptions::default()) {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                return tracing::error!(%error, worker = seed.index, "cannot start the worker's runtime");
+            }
+        };
     runtime.block_on(live(seed));
 }
 
@@ -80,9 +82,13 @@ async fn live(mut seed: Seed) {
     tokio::task::spawn_local(flush_at_end_of_turn(Rc::clone(&turn)));
     tokio::task::spawn_local(tick(Arc::clone(&seed.own)));
     let world = Rc::new(World::new(&seed, &turn));
+    let mut sweep = tokio::time::interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let started = sweep.tick().await;
     world.adopt(&seed.published.borrow_and_update().clone());
     let limit = loop {
         tokio::select! {
+            now = sweep.tick() => world.sweep(&turn, now.duration_since(started)),
             order = seed.orders.recv() => {
                 // An order refers to what was published before it was sent.
                 if seed.published.has_changed().unwrap_or(false) {
@@ -110,15 +116,29 @@ async fn live(mut seed: Seed) {
 }
 
 /// The first mark of a turn wakes this task, which then stands behind everything that was ready already.
+///
+/// When several wait, sockets are looked at once more before anything is written: what has come meanwhile leaves with it. That costs one
+/// `epoll_wait` per turn, and saves more: larger batches for the servers, which so spend less on a request, and fewer turns. One client
+/// alone never waits for it.
 async fn flush_at_end_of_turn(turn: Rc<Turn>) {
-    poll_fn(|cx| {
-        turn.set_flusher(cx.waker());
+    loop {
+        poll_fn(|cx| {
+            turn.set_flusher(cx.waker());
+            if turn.marks() > 0 { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        if turn.marks() > 1 {
+            tokio::task::yield_now().await;
+        }
         turn.drain();
-        Poll::<()>::Pending
-    })
-    .await;
+    }
 }
 
+/// Look-ups of names at once: all that a worker does on threads of their own. More wait.
+const LOOKUPS: usize = 8;
+
+/// How often clients are looked at: one timer for all of them.
+const SWEEP: Duration = Duration::from_secs(1);
 /// Shows that this thread's loop comes around, and how late: a tick that waits stands behind work.
 async fn tick(own: Arc<WorkerBlock>) {
     let mut ticks = tokio::time::interval(TICK);
@@ -152,13 +172,19 @@ impl World {
     }
 
     /// A client's task has ended.
-    pub(super) fn forget(&self, client: u64, place: &Place) {
+    pub(super) fn forget(&self, client: u64, place: &Place, address: Option<IpAddr>) {
         self.clients.borrow_mut().remove(&client);
-        self.census.leave(&place.seats);
+        self.census.leave(&place.seats, address);
         self.own.clients.sub(1);
         if self.is_draining() || place.leaving.get() {
             self.changed.notify_one();
         }
+    }
+
+    /// Moves the tick on, and ends clients that have overstayed their times.
+    fn sweep(&self, turn: &Turn, since_start: Duration) {
+        turn.tick.set(u32::try_from(since_start.as_secs()).unwrap_or(u32::MAX));
+        self.clients.borrow().values().for_each(|client| client.sweep());
     }
 
     fn carry_out(self: &Rc<Self>, order: Order, worker: usize) {

@@ -283,7 +283,6 @@ fn note(row: &Row) -> String {
         }
         "pfmerge" => "without sources: the destination alone",
         "ping" => "if the pool says `ping: reply`; else refused as an unknown command",
-        "select" => "only the database that the pool uses",
         "client|list" => "the client itself",
         "client|reply" => "what is sent while replies are off is carried out all the same",
         "client|no-evict" | "client|no-touch" | "readonly" | "readwrite" => "accepted; changes nothing",

@@ -10,6 +10,8 @@ fn files() -> Vec<PathBuf> {
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .expect("conf/ is there")
         .map(|entry| entry.expect("conf/ can be listed").path())
+        // Folders are for other programs: Prometheus, Grafana.
+        .filter(|path| path.is_file())
         .collect();
     files.sort();
     files

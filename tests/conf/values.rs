@@ -9,6 +9,7 @@ use shardwise::config::{
     Config, ConfigErrors, Distribution, LogFormat, Outside, Ping, Pool, Readmit, SecretFile, Threads,
 };
 use shardwise::hash::{Algorithm, CharSign};
+use shardwise::units::Limit;
 
 fn parse(text: &str) -> Result<Config, ConfigErrors> {
     Config::parse(text, Path::new("etc/a.yml"), |name| (name == "PASSWORD").then(|| "hunter2".to_owned()))
@@ -37,18 +38,18 @@ fn what_is_not_given_is_as_with_twemproxy() {
     assert_eq!(pool.hash.algorithm, Algorithm::Fnv1a_64);
     assert_eq!((pool.hash.tag, pool.hash.char_sign), (None, CharSign::Signed));
     assert_eq!(pool.distribution, Distribution::Ketama);
-    assert_eq!((pool.timeout, pool.backlog, pool.client_connections), (None, 512, None));
+    assert_eq!((pool.timeout, pool.backlog, pool.client_connections), (None, 512, Limit::off()));
     assert!(!pool.tcpkeepalive && !pool.reuseport && !pool.preconnect && !pool.auto_eject_hosts);
     assert_eq!((&pool.redis_auth, pool.redis_db), (&None, 0));
     assert_eq!((pool.server_connections.get(), pool.server_failure_limit.get()), (1, 2));
     assert_eq!(pool.server_retry_timeout, Duration::from_secs(30));
     assert_eq!((pool.ping, pool.readmit, pool.read_only), (Ping::Reject, Readmit::Probe, false));
     assert_eq!(pool.connect_timeout, Duration::from_secs(1));
-    assert_eq!((pool.max_pending.get(), pool.out_soft, pool.out_hard), (1024, 1 << 20, 1 << 30));
+    assert_eq!((pool.max_pending.at, pool.out_soft.at, pool.out_hard.at), (1024, 1 << 20, 1 << 30));
     assert_eq!((pool.max_leases.get(), pool.databases.get()), (1000, 16));
     assert_eq!((pool.max_bulk, pool.max_args, pool.max_inline), (512 << 20, 1 << 20, 64 << 10));
     let process = &config.process;
-    assert_eq!((process.threads, process.max_clients), (Threads::Auto, None));
+    assert_eq!((process.threads, process.max_clients), (Threads::Auto, Limit::off()));
     assert_eq!((process.drain_timeout, process.log_format), (Duration::from_secs(10), LogFormat::Text));
     assert_eq!(config.warnings, []);
 }
@@ -58,7 +59,7 @@ fn zeros_mean_what_they_mean_to_twemproxy() {
     let pool = pool(
         "timeout: 0, client_connections: 0, server_failure_limit: 0, server_retry_timeout: 0, backlog: 0",
     );
-    assert_eq!((pool.timeout, pool.client_connections, pool.backlog), (None, None, 0));
+    assert_eq!((pool.timeout, pool.client_connections, pool.backlog), (None, Limit::off(), 0));
     assert_eq!(pool.server_failure_limit.get(), 1);
     assert_eq!(pool.server_retry_timeout, Duration::ZERO);
 }
@@ -69,7 +70,7 @@ fn keys_of_ours_have_units() {
         "connect_timeout: 250, out_soft: 64kb, out_hard: 2MiB, max_bulk: 1000k, ping: reply, hash: xxh3-64",
     );
     assert_eq!(given.connect_timeout, Duration::from_millis(250));
-    assert_eq!((given.out_soft, given.out_hard, given.max_bulk), (64 << 10, 2 << 20, 1_000_000));
+    assert_eq!((given.out_soft.at, given.out_hard.at, given.max_bulk), (64 << 10, 2 << 20, 1_000_000));
     assert_eq!((given.ping, given.hash.algorithm), (Ping::Reply, Algorithm::Xxh3_64));
     assert_eq!(pool("connect_timeout: 2s").connect_timeout, Duration::from_secs(2));
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use shardwise::config::{Distribution, Ping, Pool, Readmit, Server};
 use shardwise::hash::KeyHash;
-use shardwise::units::{Endpoint, Listen};
+use shardwise::units::{Endpoint, Limit, Listen};
 
 /// A pool with twemproxy's defaults. Its servers are put in the configuration's order: shorter names first.
 pub fn pool(hash: KeyHash, distribution: Distribution, mut servers: Vec<Server>) -> Pool {
@@ -19,7 +19,7 @@ pub fn pool(hash: KeyHash, distribution: Distribution, mut servers: Vec<Server>)
         distribution,
         timeout: None,
         backlog: 512,
-        client_connections: None,
+        client_connections: Limit::off(),
         tcpkeepalive: false,
         reuseport: false,
         redis_auth: None,
@@ -36,9 +36,16 @@ pub fn pool(hash: KeyHash, distribution: Distribution, mut servers: Vec<Server>)
         probe_rise: NonZeroU32::MIN,
         max_ejected: 100,
         read_only: false,
-        max_pending: some(1_024),
-        out_soft: 1 << 20,
-        out_hard: 1 << 30,
+        commands: None,
+        max_pending: Limit::enforced(1_024),
+        out_soft: Limit::enforced(1 << 20),
+        out_hard: Limit::enforced(1 << 30),
+        out_stall: Limit::enforced(Duration::from_secs(60)),
+        server_queue: Limit::enforced(64 << 20),
+        client_rate: Limit::off(),
+        clients_per_address: Limit::off(),
+        idle_timeout: Limit::off(),
+        first_request_timeout: Limit::off(),
         max_bulk: 512 << 20,
         max_args: 1 << 20,
         max_inline: 64 << 10,

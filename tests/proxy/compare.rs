@@ -27,6 +27,7 @@ const GROUPS: &[(&str, &str)] = &[
     ("generic", include_str!("calls/generic.txt")),
     ("everywhere", include_str!("calls/everywhere.txt")),
     ("connection", include_str!("calls/connection.txt")),
+    ("own connection", include_str!("calls/own_connection.txt")),
 ];
 
 /// A line of a file of calls.

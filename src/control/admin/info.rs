@@ -177,7 +177,7 @@ impl Admin {
 
     /// Most clients at once: what is configured, or what file descriptors allow.
     pub(super) fn max_clients(&self) -> u64 {
-        let configured = self.sources.now().config.process.max_clients.map(|most| u64::from(most.get()));
+        let configured = self.sources.now().config.process.max_clients.bound().map(u64::from);
         configured.unwrap_or_else(|| rlimit::Resource::NOFILE.get_soft().unwrap_or(0))
     }
 
