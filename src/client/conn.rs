@@ -1,9 +1,10 @@
 //! One client's connection: bytes in, requests on their way, replies out.
 
+mod moving;
+
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -12,12 +13,14 @@ use std::time::{Duration, Instant};
 use bytes::{Buf, BytesMut};
 use tokio::time::Sleep;
 
+pub use moving::Moved;
+
 use super::ages::{Ages, Due, MAX_PENDING, OUT_HARD, OUT_SOFT};
 use super::pace::{Bucket, penalty};
-use super::session::{Carried, Session, Verdict};
+use super::session::{Session, Verdict};
 use super::watch::{ClientInfo, Watch};
 use crate::dispatch::{Payload, Pool};
-use crate::exchange::{Flush, Inbox, Outbox, Recipient, Replies, Took, Written};
+use crate::exchange::{Flush, Inbox, Outbox, Recipient, Took, Written};
 use crate::net::Stream;
 use crate::resp::{
     ArgSpan, Args, ErrorReply, Limits, ProtocolError, RequestScanner, Scanned, inline_to_array,
@@ -99,20 +102,6 @@ pub enum Closed {
     /// Another process goes on with it; see [`ClientConn::into_moved`].
     Moved,
 }
-
-/// A client between two processes.
-#[derive(Debug)]
-pub struct Moved {
-    /// Its socket.
-    pub socket: OwnedFd,
-    /// What was agreed with it.
-    pub carried: Carried,
-    /// The beginning of a request that has not come in full.
-    pub input: Vec<u8>,
-}
-
-/// More than this of an incomplete request does not go with a client: it goes on here until the request is complete.
-const MOST_MOVED: usize = 64 << 10;
 
 /// Why a client's requests wait although they are here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,44 +217,6 @@ impl ClientConn {
             self.session.borrow_mut().mode.unblock();
             self.wake();
         }
-    }
-
-    /// Lets the client go, at the next moment at which nothing is due to it, to whoever serves it from then on.
-    pub fn leave(&self) {
-        if self.phase.get() == Phase::Open {
-            self.phase.set(Phase::Leaving);
-            self.wake();
-        }
-    }
-
-    /// The client itself, after [`ClientConn::run`] has ended with [`Closed::Moved`].
-    pub fn into_moved(&self) -> Option<Moved> {
-        let carried = self.session.borrow().carried()?;
-        let socket = self.stream.replace(Stream::Closed).into_descriptor()?;
-        let input = self.input.take().map_or_else(BytesMut::new, |mut input| input.inbox.take());
-        Some(Moved { socket, carried, input: input.to_vec() })
-    }
-
-    /// A client that comes from another process.
-    pub fn continued(
-        stream: Stream,
-        id: u64,
-        pool: Rc<Pool>,
-        watch: Rc<Watch>,
-        (carried, bytes): (Carried, Vec<u8>),
-    ) -> Rc<Self> {
-        let client = Self::new(stream, id, pool, watch);
-        client.session.replace(Session::resumed(carried));
-        if !bytes.is_empty() {
-            let mut input = Input::default();
-            let buffers = &client.pool.turn.buffers;
-            let mut buffer = buffers.take_scratch();
-            buffer.extend_from_slice(&bytes);
-            input.inbox.keep(buffer, 0, buffers);
-            client.keep(input);
-            client.hold.set(Some(Hold::Backpressure));
-        }
-        client
     }
 
     /// Ends the connection now.
@@ -388,24 +339,6 @@ impl ClientConn {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
-    }
-
-    /// Whether another process could go on with it: it is in the middle of nothing, and has sent little of a request.
-    fn may_leave(&self) -> bool {
-        let portable = {
-            let mut session = self.session.borrow_mut();
-            session.mode.go_on() && session.carried().is_some()
-        };
-        // What CLIENT REPLY has said doesn't go with it.
-        portable && self.outbox.replies() == Replies::On && self.kept() <= MOST_MOVED
-    }
-
-    /// Bytes of a request that has not come in full.
-    fn kept(&self) -> usize {
-        let input = self.input.take();
-        let kept = input.as_ref().map_or(0, |input| input.inbox.len());
-        self.input.set(input);
-        kept
     }
 
     /// Over when nothing is due any more; until then the flush wakes the task.

@@ -103,6 +103,7 @@ fn every_default_may_be_written_out() {
 fn other_value<T>(key: &Key<T>) -> String {
     match &key.field {
         Field::Flag(_) => "true".to_owned(),
+        Field::Number(..) if key.name == "max_ejected" => "50".to_owned(),
         Field::Number(range, _) => range.end().min(&7777).to_string(),
         Field::LimitNumber(range, ..) => format!("{} observe", range.end().min(&7777)),
         Field::LimitSize(..) if key.name == "out_soft" => "2kb observe".to_owned(),
