@@ -119,6 +119,7 @@ fn other_value<T>(key: &Key<T>) -> String {
                 ("listen", address),
                 ("metrics", address),
                 ("admin", address),
+                ("handover", "/run/shardwise.sock"),
                 ("hash_tag", "\"{}\""),
                 ("threads", "3"),
             ];
