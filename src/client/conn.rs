@@ -64,7 +64,7 @@ pub enum Phase {
     Open,
     /// The proxy goes down: what has arrived is still answered, then it is closed. So many bytes are read at most.
     Draining(usize),
-    /// Another process goes on with it: nothing more is read; what is due is delivered, then it leaves.
+    /// Another process goes on with it: what it has begun is finished and what is due is delivered, then it leaves.
     Leaving,
     /// Nothing more is read; what is due is delivered, then it is closed.
     Closing(Closed),
@@ -221,15 +221,11 @@ impl ClientConn {
 
     /// Ends the connection now.
     pub fn cut(&self) {
-        self.phase.set(Phase::Over(Closed::Drain));
-        self.wake();
+        self.end(Closed::Drain);
     }
 
     /// What CLIENT LIST tells of it.
     pub fn info(&self) -> ClientInfo {
-        let unread = self.input.take();
-        let waiting = unread.as_ref().map_or(0, |input| input.inbox.len());
-        self.input.set(unread);
         ClientInfo {
             id: self.id,
             pool: self.pool.config().name.clone(),
@@ -241,7 +237,7 @@ impl ClientConn {
             command: self.outbox.command(),
             pending: self.outbox.pending(),
             unsent: self.outbox.unsent(),
-            unread: waiting,
+            unread: self.kept(),
         }
     }
 
@@ -259,8 +255,7 @@ impl ClientConn {
 
     /// The operator ends the connection now.
     pub fn kill(&self) {
-        self.phase.set(Phase::Over(Closed::Killed));
-        self.wake();
+        self.end(Closed::Killed);
     }
 
     /// A pause may be over.
@@ -315,12 +310,7 @@ impl ClientConn {
                     return Poll::Pending;
                 }
                 Phase::Leaving if self.may_leave() => return self.poll_delivered(Closed::Moved),
-                Phase::Leaving => {
-                    if self.poll_read(cx, recipient).is_pending() {
-                        return Poll::Pending;
-                    }
-                }
-                Phase::Open => {
+                Phase::Open | Phase::Leaving => {
                     if self.poll_read(cx, recipient).is_pending() {
                         return Poll::Pending;
                     }
@@ -647,8 +637,7 @@ impl ClientConn {
             self.ages.overstayed(self.phase.get(), due, &self.pool.config(), &self.pool.stats)
         {
             tracing::debug!(client = self.id, reason = ?closed, unsent, "a client has overstayed its time");
-            self.phase.set(Phase::Over(closed));
-            self.wake();
+            self.end(closed);
         }
     }
 
@@ -677,8 +666,7 @@ impl ClientConn {
                 self.wake();
             }
             Err(_) => {
-                self.phase.set(Phase::Over(Closed::Socket));
-                self.wake();
+                self.end(Closed::Socket);
             }
         }
     }
@@ -697,6 +685,11 @@ impl ClientConn {
         if !task.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
             *task = Some(cx.waker().clone());
         }
+    }
+
+    fn end(&self, closed: Closed) {
+        self.phase.set(Phase::Over(closed));
+        self.wake();
     }
 
     fn wake(&self) {
@@ -722,11 +715,9 @@ impl Flush for ClientConn {
             self.outbox.unmark();
         }
         if self.outbox.is_cut() {
-            self.phase.set(Phase::Over(Closed::ReplyCut));
-            self.wake();
+            self.end(Closed::ReplyCut);
         } else if self.pool.config().out_hard.is_met(self.outbox.unsent()) && self.is_past_hard() {
-            self.phase.set(Phase::Over(Closed::OutputLimit));
-            self.wake();
+            self.end(Closed::OutputLimit);
         } else if self.hold.get().is_some() || self.phase.get() != Phase::Open {
             self.wake();
         }

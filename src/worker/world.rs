@@ -139,6 +139,7 @@ const LOOKUPS: usize = 8;
 
 /// How often clients are looked at: one timer for all of them.
 const SWEEP: Duration = Duration::from_secs(1);
+
 /// Shows that this thread's loop comes around, and how late: a tick that waits stands behind work.
 async fn tick(own: Arc<WorkerBlock>) {
     let mut ticks = tokio::time::interval(TICK);

@@ -75,8 +75,8 @@ impl ClientConn {
         portable && self.outbox.replies() == Replies::On && self.kept() <= MOST_MOVED
     }
 
-    /// Bytes of a request that has not come in full.
-    fn kept(&self) -> usize {
+    /// Bytes that are here and not yet dispatched.
+    pub(super) fn kept(&self) -> usize {
         let input = self.input.take();
         let kept = input.as_ref().map_or(0, |input| input.inbox.len());
         self.input.set(input);

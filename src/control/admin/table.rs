@@ -71,7 +71,7 @@ const fn change(
     verb: Verb,
     meaning: &'static str,
 ) -> AdminCommand {
-    AdminCommand { words, arguments, arity, verb, changes: true, meaning }
+    AdminCommand { changes: true, ..look(words, arguments, arity, verb, meaning) }
 }
 
 /// All, in the order in which they are shown.
