@@ -1,6 +1,10 @@
 //! One client's connection: bytes in, requests on their way, replies out.
 
+mod ending;
+mod limits;
 mod moving;
+mod operator;
+mod phase;
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -8,17 +12,19 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::{Buf, BytesMut};
 use tokio::time::Sleep;
 
 pub use moving::Moved;
+use phase::Hold;
+pub use phase::{Closed, Phase};
 
-use super::ages::{Ages, Due, MAX_PENDING, OUT_HARD, OUT_SOFT};
+use super::ages::Ages;
 use super::pace::{Bucket, penalty};
 use super::session::{Session, Verdict};
-use super::watch::{ClientInfo, Watch};
+use super::watch::Watch;
 use crate::dispatch::{Payload, Pool};
 use crate::exchange::{Flush, Inbox, Outbox, Recipient, Took, Written};
 use crate::net::Stream;
@@ -57,67 +63,6 @@ pub struct ClientConn {
     stuck_since: Cell<Option<Instant>>,
 }
 
-/// How far a connection has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Requests are read.
-    Open,
-    /// The proxy goes down: what has arrived is still answered, then it is closed. So many bytes are read at most.
-    Draining(usize),
-    /// Another process goes on with it: what it has begun is finished and what is due is delivered, then it leaves.
-    Leaving,
-    /// Nothing more is read; what is due is delivered, then it is closed.
-    Closing(Closed),
-    /// It is over.
-    Over(Closed),
-}
-
-/// Why a client's connection ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closed {
-    /// The client closed its side.
-    Eof,
-    /// The client said QUIT.
-    Quit,
-    /// The client's bytes made no sense.
-    Protocol,
-    /// The client spoke HTTP.
-    Http,
-    /// The socket failed.
-    Socket,
-    /// More replies are waiting for the client than it may leave unread.
-    OutputLimit,
-    /// It takes no more of the replies that are waiting for it.
-    Stalled,
-    /// It was silent for too long, or did not get a first request out in time.
-    Idle,
-    /// It closed its side, and what was still due to it did not come.
-    Unanswered,
-    /// A reply broke off half-way with its server.
-    ReplyCut,
-    /// The operator said CLIENT KILL.
-    Killed,
-    /// The proxy goes down.
-    Drain,
-    /// Another process goes on with it; see [`ClientConn::into_moved`].
-    Moved,
-}
-
-/// Why a client's requests wait although they are here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hold {
-    /// Too many requests, or too many bytes of replies, are on their way.
-    Backpressure,
-    /// Its earlier requests have to end first on another server connection.
-    Fence,
-    /// It goes too fast, or guesses passwords.
-    Time,
-    /// The operator has paused all clients.
-    Pause,
-    /// What it has sent on a connection of its own has to be answered first.
-    Mode,
-}
-
 /// Bytes that are here and not yet dispatched, and how far they have been looked at.
 #[derive(Default)]
 struct Input {
@@ -138,9 +83,6 @@ const DRAIN_BYTES: usize = 8 << 20;
 
 /// Most that is read from a client while it is blocked. One that sends more is not read from until it is answered.
 const READ_AHEAD: usize = 1 << 20;
-
-/// How long a client that has got its last reply may take to close its side.
-const LINGER: Duration = Duration::from_secs(2);
 
 impl ClientConn {
     /// A client on `stream`, which has not said anything yet.
@@ -224,47 +166,6 @@ impl ClientConn {
         self.end(Closed::Drain);
     }
 
-    /// What CLIENT LIST tells of it.
-    pub fn info(&self) -> ClientInfo {
-        ClientInfo {
-            id: self.id,
-            pool: self.pool.config().name.clone(),
-            address: self.address(),
-            local_address: self.stream.borrow().local_address(),
-            name: self.name(),
-            age: self.since.elapsed(),
-            idle: self.seen.get().elapsed(),
-            command: self.outbox.command(),
-            pending: self.outbox.pending(),
-            unsent: self.outbox.unsent(),
-            unread: self.kept(),
-        }
-    }
-
-    /// Where it came from.
-    pub fn address(&self) -> String {
-        self.stream.borrow().peer_address()
-    }
-
-    /// What it calls itself; empty if it hasn't.
-    pub fn name(&self) -> String {
-        let session = self.session.try_borrow();
-        let name = session.as_ref().ok().and_then(|session| session.name.as_deref());
-        name.map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default()
-    }
-
-    /// The operator ends the connection now.
-    pub fn kill(&self) {
-        self.end(Closed::Killed);
-    }
-
-    /// A pause may be over.
-    pub fn look_again(&self) {
-        if self.hold.get() == Some(Hold::Pause) {
-            self.wake();
-        }
-    }
-
     /// CLIENT ID.
     pub fn id(&self) -> u64 {
         self.id
@@ -325,47 +226,6 @@ impl ClientConn {
                         self.phase.set(Phase::Closing(Closed::Drain));
                     }
                 }
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
-
-    /// Over when nothing is due any more; until then the flush wakes the task.
-    fn poll_delivered(&self, closed: Closed) -> Poll<Closed> {
-        if self.outbox.pending() == 0 && self.outbox.unsent() == 0 {
-            Poll::Ready(closed)
-        } else {
-            Poll::Pending
-        }
-    }
-
-    /// Reads and drops what the client still sends. A socket that is closed with unread bytes in it is reset, and the
-    /// client would lose the replies that it hasn't taken yet.
-    async fn linger(&self) {
-        if self.stream.borrow().finish().is_ok() {
-            let end = poll_fn(|cx| self.poll_discard(cx));
-            // Whoever doesn't close by then doesn't wait for replies either.
-            let _ = tokio::time::timeout(LINGER, end).await;
-        }
-    }
-
-    /// Ready when the client has closed its side, or the proxy is in a hurry.
-    fn poll_discard(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.remember_task(cx);
-        let buffers = &self.pool.turn.buffers;
-        for _ in 0..READS_PER_TURN {
-            if matches!(self.phase.get(), Phase::Over(_)) {
-                return Poll::Ready(());
-            }
-            let mut buffer = buffers.take_scratch();
-            let polled = self.stream.borrow_mut().poll_read_into(cx, &mut buffer);
-            buffer.clear();
-            buffers.give_scratch(buffer);
-            match polled {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(1..)) => {}
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(()),
             }
         }
         cx.waker().wake_by_ref();
@@ -576,78 +436,6 @@ impl ClientConn {
         Verdict::Close(Closed::Protocol)
     }
 
-    /// Parsed is not dispatched: past these bounds the client's requests wait where they are.
-    #[inline]
-    fn is_full(&self) -> bool {
-        let config = self.pool.config();
-        let pending = config.max_pending.is_met(self.outbox.pending() as u32);
-        let soft = config.out_soft.is_met(self.outbox.unsent());
-        if pending || soft {
-            return self.is_held(pending, soft);
-        }
-        self.ages.noted.set(self.ages.noted.get() & !(MAX_PENDING | OUT_SOFT));
-        false
-    }
-
-    /// Whether one of the bounds that are met is enforced. Each is counted once until it is no longer met.
-    #[cold]
-    fn is_held(&self, pending: bool, soft: bool) -> bool {
-        let (config, stats) = (self.pool.config(), &self.pool.stats);
-        if pending {
-            self.ages.note(MAX_PENDING, &stats.over_max_pending);
-        }
-        if soft {
-            self.ages.note(OUT_SOFT, &stats.over_out_soft);
-        }
-        (pending && !config.max_pending.only_counts()) || (soft && !config.out_soft.only_counts())
-    }
-
-    /// Whether the next request must wait for its time.
-    fn is_too_fast(&self, bucket: &Bucket) -> bool {
-        let Err(wait) = bucket.take(Instant::now()) else { return false };
-        self.pool.stats.over_client_rate.add(1);
-        if self.pool.config().client_rate.only_counts() {
-            return false;
-        }
-        self.pause_for(wait);
-        true
-    }
-
-    /// Looks at no further request for so long.
-    fn pause_for(&self, time: Duration) {
-        self.pause.replace(Some(Box::pin(tokio::time::sleep(time))));
-        self.hold.set(Some(Hold::Time));
-        self.wake();
-    }
-
-    fn poll_pause(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut pause = self.pause.borrow_mut();
-        if pause.as_mut().is_some_and(|sleep| sleep.as_mut().poll(cx).is_pending()) {
-            return Poll::Pending;
-        }
-        *pause = None;
-        Poll::Ready(())
-    }
-
-    /// Ends the connection now if it has overstayed one of its times; called about once a second.
-    pub fn sweep(&self) {
-        let unsent = self.outbox.unsent();
-        let due = Due { now: self.pool.turn.tick.get(), pending: self.outbox.pending(), unsent };
-        if let Some(closed) =
-            self.ages.overstayed(self.phase.get(), due, &self.pool.config(), &self.pool.stats)
-        {
-            tracing::debug!(client = self.id, reason = ?closed, unsent, "a client has overstayed its time");
-            self.end(closed);
-        }
-    }
-
-    /// Whether `out_hard`, which is met, is enforced.
-    #[cold]
-    fn is_past_hard(&self) -> bool {
-        self.ages.note(OUT_HARD, &self.pool.stats.over_out_hard);
-        !self.pool.config().out_hard.only_counts()
-    }
-
     fn written(&self, result: io::Result<Written>) {
         match result {
             Ok(Written::All) => {
@@ -739,14 +527,5 @@ impl Recipient for ClientConn {
                 self.watch.note_slow(self, command, took);
             }
         }
-    }
-}
-
-// === impl Closed ===
-
-impl Closed {
-    /// Whether the client may have sent more than was read.
-    fn leaves_input(self) -> bool {
-        matches!(self, Self::Quit | Self::Protocol | Self::Http)
     }
 }

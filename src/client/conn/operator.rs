@@ -1,0 +1,47 @@
+//! What the operator sees of a client and does to it.
+
+use super::{ClientConn, Closed, Hold};
+use crate::client::watch::ClientInfo;
+
+impl ClientConn {
+    /// What CLIENT LIST tells of it.
+    pub fn info(&self) -> ClientInfo {
+        ClientInfo {
+            id: self.id,
+            pool: self.pool.config().name.clone(),
+            address: self.address(),
+            local_address: self.stream.borrow().local_address(),
+            name: self.name(),
+            age: self.since.elapsed(),
+            idle: self.seen.get().elapsed(),
+            command: self.outbox.command(),
+            pending: self.outbox.pending(),
+            unsent: self.outbox.unsent(),
+            unread: self.kept(),
+        }
+    }
+
+    /// Where it came from.
+    pub fn address(&self) -> String {
+        self.stream.borrow().peer_address()
+    }
+
+    /// What it calls itself; empty if it hasn't.
+    pub fn name(&self) -> String {
+        let session = self.session.try_borrow();
+        let name = session.as_ref().ok().and_then(|session| session.name.as_deref());
+        name.map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default()
+    }
+
+    /// The operator ends the connection now.
+    pub fn kill(&self) {
+        self.end(Closed::Killed);
+    }
+
+    /// A pause may be over.
+    pub fn look_again(&self) {
+        if self.hold.get() == Some(Hold::Pause) {
+            self.wake();
+        }
+    }
+}
