@@ -13,7 +13,7 @@ use super::connect::cause_of;
 use super::pipe::{Pipe, Request};
 use super::replies::Reader;
 use super::server::Shared;
-use crate::exchange::{Cause, Flush, Outcome, Recipient, Ticket, Took, Written};
+use crate::exchange::{Cause, Flush, Moment, Outcome, Recipient, Ticket, Took, Written};
 use crate::net::Stream;
 use crate::resp::Protocol;
 
@@ -82,7 +82,7 @@ impl Conn {
     pub(super) fn send(self: &Rc<Self>, request: Request<'_>, ticket: Ticket) {
         self.mark();
         let shared = &self.shared;
-        let now = shared.turn.now(Instant::now);
+        let now = shared.turn.now(Moment::now);
         let len = self.pipe.borrow_mut().push(request, ticket, now, &shared.turn.buffers);
         shared.count_request(len);
         if shared.settings.timeout.is_some() && !self.timing.replace(true) {
@@ -248,10 +248,7 @@ impl Conn {
                 if sleep.as_mut().poll(cx).is_pending() {
                     return Poll::Pending;
                 }
-                let now = Instant::now();
-                if let Some(limit) = now.checked_sub(timeout)
-                    && let Some(ended) = self.expire(limit)
-                {
+                if let Some(ended) = self.expire(Moment::now() - timeout) {
                     return Poll::Ready(ended);
                 }
             }
@@ -261,7 +258,7 @@ impl Conn {
                 return Poll::Pending;
             };
             self.timing.set(true);
-            let deadline = (oldest + timeout).into();
+            let deadline = (oldest + timeout).instant().into();
             match timer {
                 Some(sleep) => sleep.as_mut().reset(deadline),
                 None => *timer = Some(Box::pin(tokio::time::sleep_until(deadline))),
@@ -276,14 +273,14 @@ impl Conn {
     }
 
     /// When the oldest clock started that still runs.
-    fn oldest(&self) -> Option<Instant> {
+    fn oldest(&self) -> Option<Moment> {
         let streamed = self.reader.borrow().streaming.as_ref().map(|streaming| streaming.since);
         self.pipe.borrow().oldest().into_iter().chain(streamed).min()
     }
 
     /// Answers what is late with an error. A late reply leaves the connection to what else is due; a request that
     /// could not even be written for so long, or a reply that stands still, means that it is good for nothing more.
-    fn expire(&self, limit: Instant) -> Option<Ended> {
+    fn expire(&self, limit: Moment) -> Option<Ended> {
         let stands_still = self.reader.borrow().streaming.as_ref().is_some_and(|one| one.since <= limit);
         let expired = self.pipe.borrow_mut().expire(limit);
         if expired.is_empty() && !stands_still {
@@ -317,7 +314,7 @@ impl Conn {
         let stream = self.stream.borrow();
         let mut pipe = self.pipe.borrow_mut();
         let written = pipe.out().write_to(|parts| stream.try_write_vectored(parts));
-        pipe.after_write(|| self.shared.turn.now(Instant::now), &self.shared.stats.queue_seconds);
+        pipe.after_write(|| self.shared.turn.now(Moment::now), &self.shared.stats.queue_seconds);
         match written {
             Ok(Written::All) => pipe.out().release(&self.shared.turn.buffers),
             Ok(Written::Blocked) => {

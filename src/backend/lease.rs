@@ -21,7 +21,7 @@ use super::conn::{Conn, Ended};
 use super::connect::{ConnectError, connect};
 use super::pipe::{Pipe, Request};
 use super::server::{Shared, Target};
-use crate::exchange::{BackendError, Cause, Outcome, Ticket};
+use crate::exchange::{BackendError, Cause, Moment, Outcome, Ticket};
 use crate::resp::ErrorReply;
 
 /// A connection to one server, of one client alone.
@@ -55,7 +55,7 @@ pub(super) struct Leases {
 
 struct Kept {
     link: Rc<Link>,
-    since: Instant,
+    since: Moment,
 }
 
 /// The connection of a lease.
@@ -105,7 +105,7 @@ impl Lease {
                 return conn.send(request, ticket);
             }
             State::Connecting(pipe) => {
-                let now = shared.turn.now(Instant::now);
+                let now = shared.turn.now(Moment::now);
                 let len = pipe.push(request, ticket, now, &shared.turn.buffers);
                 shared.count_request(len);
                 return shared.show_queues(pipe);
@@ -248,7 +248,7 @@ impl Leases {
         if self.closed.get() || self.kept.borrow().len() >= MOST_KEPT {
             return link.close(&self.shared);
         }
-        let since = self.shared.turn.now(Instant::now);
+        let since = self.shared.turn.now(Moment::now);
         self.kept.borrow_mut().push_back(Kept { link, since });
         self.close_old();
     }

@@ -1,11 +1,10 @@
 //! What is on its way to one server connection, and what is awaited from it.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::exchange::{BufferPool, ByteQueue, Ticket};
+use crate::exchange::{BufferPool, ByteQueue, Moment, Ticket};
 use crate::stats::Histogram;
 
 /// The bytes of a request for a server.
@@ -58,13 +57,13 @@ pub struct InFlight {
     /// Microseconds from its admission until it was written; 0 before that.
     pub queued: u32,
     /// When its clock started: at admission, and again when it was written.
-    pub since: Instant,
+    pub since: Moment,
 }
 
 impl Pipe {
     /// Appends a request whose reply goes to `ticket`. Returns its length.
     #[inline]
-    pub fn push(&mut self, request: Request<'_>, ticket: Ticket, now: Instant, pool: &BufferPool) -> usize {
+    pub fn push(&mut self, request: Request<'_>, ticket: Ticket, now: Moment, pool: &BufferPool) -> usize {
         let before = self.out.len();
         match request {
             Request::Borrowed(bytes) => self.out.push_slice(bytes, pool),
@@ -94,7 +93,7 @@ impl Pipe {
     /// Some of the bytes were written: at `now` the response clock of those requests starts. How long each had waited
     /// goes to `waited`.
     #[inline]
-    pub fn after_write(&mut self, now: impl FnOnce() -> Instant, waited: &Histogram) {
+    pub fn after_write(&mut self, now: impl FnOnce() -> Moment, waited: &Histogram) {
         let before = self.sent;
         let written = self.written();
         self.sent = if self.out.is_empty() {
@@ -105,7 +104,7 @@ impl Pipe {
         if self.sent > before {
             let now = now();
             for one in self.fifo.range_mut(before..self.sent) {
-                let micros = micros(one.since, now);
+                let micros = now.micros_since(one.since);
                 waited.record(micros);
                 one.queued = u32::try_from(micros).unwrap_or(u32::MAX);
                 one.since = now;
@@ -133,14 +132,14 @@ impl Pipe {
 
     /// Gives up on every request whose clock started at or before `limit`; their replies will be dropped.
     /// The tickets come with whether their request had been written.
-    pub fn expire(&mut self, limit: Instant) -> Vec<(Ticket, bool)> {
+    pub fn expire(&mut self, limit: Moment) -> Vec<(Ticket, bool)> {
         let sent = self.sent;
         let late = self.fifo.iter_mut().enumerate().take_while(|(_, one)| one.since <= limit);
         late.filter_map(|(i, one)| one.ticket.take().map(|ticket| (ticket, i < sent))).collect()
     }
 
     /// When the clock started of the oldest request that is still wanted.
-    pub fn oldest(&self) -> Option<Instant> {
+    pub fn oldest(&self) -> Option<Moment> {
         self.fifo.iter().find(|one| one.ticket.is_some()).map(|one| one.since)
     }
 
@@ -201,13 +200,6 @@ impl Pipe {
     }
 }
 
-/// Microseconds between two times; 0 if they are the wrong way round.
-#[inline]
-pub(super) fn micros(from: Instant, to: Instant) -> u64 {
-    let took = to.saturating_duration_since(from);
-    took.as_secs() * 1_000_000 + u64::from(took.subsec_micros())
-}
-
 impl Drop for Pipe {
     fn drop(&mut self) {
         debug_assert!(
@@ -252,7 +244,7 @@ mod tests {
         pipe: Pipe,
         pool: BufferPool,
         settled: Rc<Settled>,
-        now: Instant,
+        now: Moment,
     }
 
     impl Bench {
@@ -261,7 +253,7 @@ mod tests {
                 pipe: Pipe::default(),
                 pool: BufferPool::default(),
                 settled: Rc::default(),
-                now: Instant::now(),
+                now: Moment::now(),
             }
         }
 

@@ -2,14 +2,12 @@
 
 use std::io;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::conn::Conn;
 use super::connect::cause_of;
-use super::pipe::micros;
-use crate::exchange::{Cause, Inbox, Outcome, Reply, Ticket, Took};
+use crate::exchange::{Cause, Inbox, Moment, Outcome, Reply, Ticket, Took};
 use crate::resp::{Protocol, ReplyScanner};
 
 /// How far the replies of one connection have been read.
@@ -28,7 +26,7 @@ pub(super) struct Streaming {
     /// Bytes of the whole reply.
     len: usize,
     /// When the last piece came: a reply that stands still is late.
-    pub(super) since: Instant,
+    pub(super) since: Moment,
 }
 
 /// The first byte of what a RESP3 server sends without being asked.
@@ -95,7 +93,7 @@ impl Conn {
     fn receive(&self, reader: &mut Reader, mut buffer: BytesMut) -> Result<(), Cause> {
         let pool = &self.shared.turn.buffers;
         self.receive_streamed(reader, &mut buffer)?;
-        let now = self.shared.turn.now(Instant::now);
+        let now = self.shared.turn.now(Moment::now);
         let mut at = 0;
         while at < buffer.len() {
             if self.broken.get() == Some(Cause::Protocol) {
@@ -153,7 +151,7 @@ impl Conn {
         let piece = buffer.split_to(buffer.len().min(streaming.left)).freeze();
         streaming.check_terminator(&piece)?;
         streaming.left -= piece.len();
-        streaming.since = self.shared.turn.now(Instant::now);
+        streaming.since = self.shared.turn.now(Moment::now);
         if let Some(ticket) = &streaming.ticket {
             ticket.stream(piece);
         }
@@ -184,10 +182,10 @@ impl Conn {
     /// Takes the head of the FIFO for a reply. An answer that nobody awaits, or one that came before its request
     /// had left whole, ends the connection.
     #[inline]
-    fn take_head(&self, now: Instant) -> Result<Option<Ticket>, Cause> {
+    fn take_head(&self, now: Moment) -> Result<Option<Ticket>, Cause> {
         let (head, early) = self.pipe.borrow_mut().pop().ok_or(Cause::Protocol)?;
         if let Some(ticket) = &head.ticket {
-            let answer = micros(head.since, now);
+            let answer = now.micros_since(head.since);
             self.shared.stats.answer_seconds.record(answer);
             ticket.note(&Took { queue: u64::from(head.queued), answer, server: &self.shared.label });
         }

@@ -26,7 +26,7 @@ use super::pace::{Bucket, penalty};
 use super::session::{Session, Verdict};
 use super::watch::Watch;
 use crate::dispatch::{Payload, Pool};
-use crate::exchange::{Flush, Inbox, Outbox, Recipient, Took, Written};
+use crate::exchange::{Flush, Inbox, Moment, Outbox, Recipient, Took, Written};
 use crate::net::Stream;
 use crate::resp::{
     ArgSpan, Args, ErrorReply, Limits, ProtocolError, RequestScanner, Scanned, inline_to_array,
@@ -56,11 +56,11 @@ pub struct ClientConn {
     /// What the operator asks of this worker's clients.
     watch: Rc<Watch>,
     /// When it connected.
-    since: Instant,
+    since: Moment,
     /// When it last said something.
-    seen: Cell<Instant>,
+    seen: Cell<Moment>,
     /// Since when the socket takes nothing, while bytes are ready for it.
-    stuck_since: Cell<Option<Instant>>,
+    stuck_since: Cell<Option<Moment>>,
 }
 
 /// Bytes that are here and not yet dispatched, and how far they have been looked at.
@@ -93,7 +93,7 @@ impl ClientConn {
         let tick = pool.turn.tick.get();
         let rate = pool.config().client_rate.bound();
         let bucket = rate.map(|rate| Box::new(Bucket::new(rate, Instant::now())));
-        let since = Instant::now();
+        let since = Moment::now();
         Rc::new(Self {
             outbox: Outbox::new(Rc::clone(&pool.turn)),
             pool,
@@ -263,7 +263,7 @@ impl ClientConn {
                     self.phase.set(Phase::Draining(left.saturating_sub(read)));
                 }
                 self.receive(input, buffer, recipient);
-                self.seen.set(self.pool.turn.now(Instant::now));
+                self.seen.set(self.pool.turn.now(Moment::now));
                 Poll::Ready(())
             }
             Poll::Ready(Err(_)) => {
@@ -449,7 +449,7 @@ impl ClientConn {
                 self.ages.took.set(self.pool.turn.tick.get());
                 self.blocked.set(true);
                 if self.stuck_since.get().is_none() {
-                    self.stuck_since.set(Some(self.pool.turn.now(Instant::now)));
+                    self.stuck_since.set(Some(self.pool.turn.now(Moment::now)));
                 }
                 self.wake();
             }
@@ -463,8 +463,8 @@ impl ClientConn {
     fn note_written(&self) {
         let turn = &self.pool.turn;
         if let Some(since) = self.stuck_since.take().or(turn.began()) {
-            let took = turn.now(Instant::now).saturating_duration_since(since);
-            self.pool.stats.write_seconds.record(took.as_micros() as u64);
+            let took = turn.now(Moment::now).micros_since(since);
+            self.pool.stats.write_seconds.record(took);
         }
     }
 

@@ -3,9 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
-use std::time::Instant;
 
 use super::buffer_pool::BufferPool;
+use super::moment::Moment;
 
 /// Something with bytes to write at the end of the turn. Marking it twice in one turn is its own business to avoid.
 pub trait Flush {
@@ -22,13 +22,13 @@ pub struct Turn {
     servers: RefCell<Vec<Rc<dyn Flush>>>,
     clients: RefCell<Vec<Rc<dyn Flush>>>,
     flusher: RefCell<Option<Waker>>,
-    now: Cell<Option<Instant>>,
+    now: Cell<Option<Moment>>,
     /// Seconds since the worker started, moved on by its sweep: cheap, coarse, and all that idle times need.
     pub tick: Cell<u32>,
     /// Its writes are under way.
     writing: Cell<bool>,
     /// When this turn's work began, as far as anybody asked.
-    began: Cell<Option<Instant>>,
+    began: Cell<Option<Moment>>,
     /// Buffers for the queues of this worker.
     pub buffers: BufferPool,
 }
@@ -67,7 +67,7 @@ impl Turn {
 
     /// During the writes: the time of the turn's work before them, if anybody asked for it.
     #[inline]
-    pub fn began(&self) -> Option<Instant> {
+    pub fn began(&self) -> Option<Moment> {
         self.began.get()
     }
 
@@ -78,7 +78,7 @@ impl Turn {
 
     /// The time of this turn; `clock` is read at most once after the first mark.
     #[inline]
-    pub fn now(&self, clock: impl FnOnce() -> Instant) -> Instant {
+    pub fn now(&self, clock: impl FnOnce() -> Moment) -> Moment {
         self.now.get().unwrap_or_else(|| {
             let now = clock();
             // Without a mark nobody would end this turn, and the time would grow old.
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn the_time_is_kept_until_the_turn_ends_and_never_longer() {
         let turn = Turn::default();
-        let start = Instant::now();
+        let start = Moment::now();
         let at = |seconds| move || start + Duration::from_secs(seconds);
         assert_eq!(turn.now(at(0)), at(0)());
         assert_eq!(turn.now(at(1)), at(1)(), "nobody would have ended that turn");

@@ -69,6 +69,12 @@ impl ReplyScanner {
     /// `Some(len)` when it is complete; the scanner is then ready for the next reply.
     #[inline]
     pub fn scan(&mut self, buf: &[u8]) -> Result<Option<usize>, ReplyError> {
+        if self.expects == Expects::Head
+            && self.at == 0
+            && let Some(len) = scan_small(buf)
+        {
+            return Ok(Some(len));
+        }
         // On a copy, which the compiler keeps in registers from step to step.
         let mut scanner = *self;
         let scanned = scanner.advance(buf);
@@ -200,6 +206,21 @@ impl ReplyScanner {
         self.outstanding -= 1;
         self.expects = Expects::Head;
     }
+}
+
+/// The length of the replies that come most, if it is here whole: `+OK`, a missing or a short value. `None`: anything else.
+#[inline]
+fn scan_small(buf: &[u8]) -> Option<usize> {
+    let (len, start) = match buf.get(..5)? {
+        b"+OK\r\n" | b"$-1\r\n" => return Some(5),
+        [b'$', ones @ b'0'..=b'9', b'\r', b'\n', _] => (usize::from(ones - b'0'), 4),
+        [b'$', tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n'] => {
+            (usize::from(tens - b'0') * 10 + usize::from(ones - b'0'), 5)
+        }
+        _ => return None,
+    };
+    let end = start + len;
+    (*buf.get(end..end + 2)? == *b"\r\n").then_some(end + 2)
 }
 
 #[cfg(test)]

@@ -132,6 +132,11 @@ impl RequestScanner {
         spans: &mut Vec<ArgSpan>,
         limits: &Limits,
     ) -> Result<Scanned, ProtocolError> {
+        if self.expects == Expects::Start
+            && let Some(len) = scan_small(buf, spans, limits)
+        {
+            return Ok(Scanned::Array(len));
+        }
         // On a copy, which the compiler keeps in registers from step to step.
         let mut scanner = *self;
         let scanned = scanner.advance(buf, spans, limits);
@@ -240,6 +245,35 @@ impl RequestScanner {
         self.expects = Expects::Start;
         std::mem::take(&mut self.at)
     }
+}
+
+/// The length of a request that is here whole and has few and short arguments, as nearly all have. `None`: anything
+/// else, whatever it is; nothing is decided then, and [`RequestScanner::advance`] looks at it from the start.
+#[inline]
+fn scan_small(buf: &[u8], spans: &mut Vec<ArgSpan>, limits: &Limits) -> Option<usize> {
+    let [b'*', count @ b'1'..=b'9', b'\r', b'\n', ..] = buf else { return None };
+    let count = count - b'0';
+    if !limits.authenticated || u32::from(count) > limits.max_args {
+        return None;
+    }
+    spans.clear();
+    let mut at = 4;
+    for _ in 0..count {
+        let (len, start) = match buf.get(at..at + 5)? {
+            [b'$', ones @ b'0'..=b'9', b'\r', b'\n', _] => (usize::from(ones - b'0'), at + 4),
+            [b'$', tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n'] => {
+                (usize::from(tens - b'0') * 10 + usize::from(ones - b'0'), at + 5)
+            }
+            _ => return None,
+        };
+        let end = start + len;
+        if len > limits.max_bulk || end > limits.max_request || *buf.get(end..end + 2)? != *b"\r\n" {
+            return None;
+        }
+        spans.push(ArgSpan { start: start as u32, len: len as u32 });
+        at = end + 2;
+    }
+    Some(at)
 }
 
 #[cfg(test)]

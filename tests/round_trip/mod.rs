@@ -11,14 +11,13 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::rc::Rc;
-use std::time::Instant;
 
 use bytes::Buf;
 use shardwise::backend::{Pipe, Request};
 use shardwise::command::{Call, CommandTable, Handling};
 use shardwise::config::Distribution;
 use shardwise::dispatch::Gather;
-use shardwise::exchange::{Flush, Outbox, Outcome, Recipient, Reply, Ticket, Took, Turn};
+use shardwise::exchange::{Flush, Moment, Outbox, Outcome, Recipient, Reply, Ticket, Took, Turn};
 use shardwise::hash::KeyHash;
 use shardwise::resp::{Args, Limits, ReplyScanner, RequestScanner, Scanned};
 use shardwise::router::{Fold, Part, Plan, Rules, plan};
@@ -36,7 +35,7 @@ pub struct RoundTrip {
     servers: Vec<Rc<Server>>,
     owners: Owners,
     limits: Limits,
-    now: Instant,
+    now: Moment,
 }
 
 /// Which server has a key, on a ketama ring with the default hash.
@@ -79,7 +78,7 @@ impl RoundTrip {
             servers: (0..servers).map(|_| Server::new(&turn)).collect(),
             owners: Owners::new(servers),
             limits: Limits::default(),
-            now: Instant::now(),
+            now: Moment::now(),
             turn,
         }
     }
@@ -126,7 +125,7 @@ impl RoundTrip {
             let (head, early) = server.pipe.borrow_mut().pop().expect("a reply is awaited");
             assert!(!early, "a reply before its request was written");
             let ticket = head.ticket.expect("nothing expires here");
-            let answer = self.now.saturating_duration_since(head.since).as_micros() as u64;
+            let answer = self.now.micros_since(head.since);
             server.answered.record(answer);
             ticket.note(&Took { queue: u64::from(head.queued), answer, server: &server.label });
             ticket.settle(Outcome::Reply(Reply::Borrowed(&buffer[at..at + len])));
@@ -260,7 +259,7 @@ impl Flush for Server {
         self.marked.set(false);
         let mut pipe = self.pipe.borrow_mut();
         pipe.out().write_to(|parts| self.socket.write(parts)).expect("the socket takes everything");
-        pipe.after_write(Instant::now, &self.waited);
+        pipe.after_write(Moment::now, &self.waited);
         pipe.out().release(&self.turn.buffers);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use shardwise::backend::{Pipe, Request};
-use shardwise::exchange::{BackendError, Cause, Outcome, Recipient, Reply, Ticket, Turn};
+use shardwise::exchange::{BackendError, Cause, Moment, Outcome, Recipient, Reply, Ticket, Turn};
 use shardwise::resp::{ArgSpan, Limits, ReplyScanner, RequestScanner, Scanned};
 use shardwise::stats::Histogram;
 
@@ -68,7 +68,7 @@ impl Lane {
     }
 
     /// Sends, waits, or fails at once.
-    pub fn send(&mut self, request: Request<'_>, ticket: Ticket, now: Instant) {
+    pub fn send(&mut self, request: Request<'_>, ticket: Ticket, now: Moment) {
         match &mut self.link {
             Link::Up(conn) => drop(conn.pipe.push(request, ticket, now, &self.turn.buffers)),
             Link::Connecting(pipe) => {
@@ -89,7 +89,7 @@ impl Lane {
     }
 
     /// The socket takes so many bytes.
-    pub fn write(&mut self, room: usize, now: Instant) {
+    pub fn write(&mut self, room: usize, now: Moment) {
         if let Link::Up(conn) = &mut self.link {
             conn.write(room, now);
             conn.check();
@@ -129,7 +129,7 @@ impl Lane {
     }
 
     /// What is late gets an error, and its connection retires, or ends if not even the request could be written.
-    pub fn expire(&mut self, now: Instant) {
+    pub fn expire(&mut self, now: Moment) {
         let Link::Up(conn) = &mut self.link else { return };
         let expired = conn.pipe.expire(now - TIMEOUT);
         if expired.is_empty() {
@@ -189,7 +189,7 @@ impl Conn {
         server.execute(&mut self.wire)
     }
 
-    fn write(&mut self, mut room: usize, now: Instant) {
+    fn write(&mut self, mut room: usize, now: Moment) {
         let wire = &mut self.wire;
         let (scanner, partial, count) = &mut self.written;
         let written = self.pipe.out().write_to(|parts| {

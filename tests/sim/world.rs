@@ -1,13 +1,13 @@
 //! The whole: clients, the proxy between, servers. One step at a time, each drawn from the seed.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use shardwise::backend::Request;
 use shardwise::command::{Call, CommandTable, Handling};
 use shardwise::config::{Distribution, Pool};
 use shardwise::dispatch::Gather;
-use shardwise::exchange::{Outbox, Recipient, Ticket, Turn};
+use shardwise::exchange::{Moment, Outbox, Recipient, Ticket, Turn};
 use shardwise::hash::KeyHash;
 use shardwise::resp::{ArgSpan, Args, Limits, RequestScanner, Scanned};
 use shardwise::router::{Fold, Part, Plan, Rules, plan};
@@ -23,7 +23,7 @@ use crate::support::Random;
 pub struct World {
     random: Random,
     turn: Rc<Turn>,
-    now: Instant,
+    now: Moment,
     pool: Pool,
     topology: Topology,
     draw: Draw,
@@ -73,7 +73,7 @@ impl World {
             live: [true; SERVERS],
             servers: Default::default(),
             lanes: std::array::from_fn(|_| Lane::new(&turn)),
-            now: Instant::now() + Duration::from_secs(3600),
+            now: Moment::now() + Duration::from_secs(3600),
             random,
             turn,
             pool,
