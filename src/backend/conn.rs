@@ -82,7 +82,7 @@ impl Conn {
     pub(super) fn send(self: &Rc<Self>, request: Request<'_>, ticket: Ticket) {
         self.mark();
         let shared = &self.shared;
-        let now = shared.turn.now(Moment::now);
+        let now = shared.turn.now(Instant::now);
         let len = self.pipe.borrow_mut().push(request, ticket, now, &shared.turn.buffers);
         shared.count_request(len);
         if shared.settings.timeout.is_some() && !self.timing.replace(true) {
@@ -248,7 +248,7 @@ impl Conn {
                 if sleep.as_mut().poll(cx).is_pending() {
                     return Poll::Pending;
                 }
-                if let Some(ended) = self.expire(Moment::now() - timeout) {
+                if let Some(ended) = self.expire(Moment::at(Instant::now()) - timeout) {
                     return Poll::Ready(ended);
                 }
             }
@@ -314,7 +314,7 @@ impl Conn {
         let stream = self.stream.borrow();
         let mut pipe = self.pipe.borrow_mut();
         let written = pipe.out().write_to(|parts| stream.try_write_vectored(parts));
-        pipe.after_write(|| self.shared.turn.now(Moment::now), &self.shared.stats.queue_seconds);
+        pipe.after_write(|| self.shared.turn.now(Instant::now), &self.shared.stats.queue_seconds);
         match written {
             Ok(Written::All) => pipe.out().release(&self.shared.turn.buffers),
             Ok(Written::Blocked) => {

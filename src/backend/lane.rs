@@ -13,7 +13,7 @@ use super::conn::{Conn, Ended};
 use super::connect::{ConnectError, connect};
 use super::pipe::{Pipe, Request};
 use super::server::{Shared, Target};
-use crate::exchange::{Cause, Moment, Outcome, Recipient, Ticket};
+use crate::exchange::{Cause, Outcome, Recipient, Ticket};
 
 /// One of a server's connections, whatever socket it has at the moment.
 pub struct Lane {
@@ -117,7 +117,7 @@ impl Lane {
             Link::Up(conn) if self.takes(conn.unwritten()) => return conn.send(request, ticket),
             Link::Connecting(pipe) if self.takes(pipe.unwritten()) => {
                 let shared = &self.shared;
-                let now = shared.turn.now(Moment::now);
+                let now = shared.turn.now(Instant::now);
                 let len = pipe.push(request, ticket, now, &shared.turn.buffers);
                 shared.count_request(len);
                 shared.show_queues(pipe);

@@ -105,7 +105,7 @@ impl Lease {
                 return conn.send(request, ticket);
             }
             State::Connecting(pipe) => {
-                let now = shared.turn.now(Moment::now);
+                let now = shared.turn.now(Instant::now);
                 let len = pipe.push(request, ticket, now, &shared.turn.buffers);
                 shared.count_request(len);
                 return shared.show_queues(pipe);
@@ -248,14 +248,15 @@ impl Leases {
         if self.closed.get() || self.kept.borrow().len() >= MOST_KEPT {
             return link.close(&self.shared);
         }
-        let since = self.shared.turn.now(Moment::now);
+        let since = self.shared.turn.now(Instant::now);
         self.kept.borrow_mut().push_back(Kept { link, since });
         self.close_old();
     }
 
     /// Those that were used last are taken first, so the old ones are in front.
     fn close_old(&self) {
-        let is_old = |kept: &Kept| kept.since.elapsed() > KEPT_FOR;
+        let now = self.shared.turn.now(Instant::now);
+        let is_old = |kept: &Kept| now.since(kept.since) > KEPT_FOR;
         loop {
             let mut kept = self.kept.borrow_mut();
             if !kept.front().is_some_and(is_old) {

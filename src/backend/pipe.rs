@@ -222,7 +222,7 @@ mod tests {
     use std::cell::RefCell;
     use std::io;
     use std::rc::Rc;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::exchange::{BackendError, Cause, Outcome, Recipient, Settle};
@@ -253,7 +253,7 @@ mod tests {
                 pipe: Pipe::default(),
                 pool: BufferPool::default(),
                 settled: Rc::default(),
-                now: Moment::now(),
+                now: Moment::at(Instant::now()),
             }
         }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -93,7 +94,7 @@ impl Conn {
     fn receive(&self, reader: &mut Reader, mut buffer: BytesMut) -> Result<(), Cause> {
         let pool = &self.shared.turn.buffers;
         self.receive_streamed(reader, &mut buffer)?;
-        let now = self.shared.turn.now(Moment::now);
+        let now = self.shared.turn.now(Instant::now);
         let mut at = 0;
         while at < buffer.len() {
             if self.broken.get() == Some(Cause::Protocol) {
@@ -151,7 +152,7 @@ impl Conn {
         let piece = buffer.split_to(buffer.len().min(streaming.left)).freeze();
         streaming.check_terminator(&piece)?;
         streaming.left -= piece.len();
-        streaming.since = self.shared.turn.now(Moment::now);
+        streaming.since = self.shared.turn.now(Instant::now);
         if let Some(ticket) = &streaming.ticket {
             ticket.stream(piece);
         }

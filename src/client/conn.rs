@@ -93,7 +93,7 @@ impl ClientConn {
         let tick = pool.turn.tick.get();
         let rate = pool.config().client_rate.bound();
         let bucket = rate.map(|rate| Box::new(Bucket::new(rate, Instant::now())));
-        let since = Moment::now();
+        let since = Moment::at(Instant::now());
         Rc::new(Self {
             outbox: Outbox::new(Rc::clone(&pool.turn)),
             pool,
@@ -263,7 +263,7 @@ impl ClientConn {
                     self.phase.set(Phase::Draining(left.saturating_sub(read)));
                 }
                 self.receive(input, buffer, recipient);
-                self.seen.set(self.pool.turn.now(Moment::now));
+                self.seen.set(self.pool.turn.now(Instant::now));
                 Poll::Ready(())
             }
             Poll::Ready(Err(_)) => {
@@ -449,7 +449,7 @@ impl ClientConn {
                 self.ages.took.set(self.pool.turn.tick.get());
                 self.blocked.set(true);
                 if self.stuck_since.get().is_none() {
-                    self.stuck_since.set(Some(self.pool.turn.now(Moment::now)));
+                    self.stuck_since.set(Some(self.pool.turn.now(Instant::now)));
                 }
                 self.wake();
             }
@@ -463,7 +463,7 @@ impl ClientConn {
     fn note_written(&self) {
         let turn = &self.pool.turn;
         if let Some(since) = self.stuck_since.take().or(turn.began()) {
-            let took = turn.now(Moment::now).micros_since(since);
+            let took = turn.now(Instant::now).micros_since(since);
             self.pool.stats.write_seconds.record(took);
         }
     }

@@ -1,23 +1,23 @@
 //! A point in time that costs nothing to compare.
 
 use std::ops::{Add, AddAssign, Sub};
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Microseconds since the process first asked for the time.
+/// Microseconds since the first time that this process was told.
 ///
 /// Every request has two of these and three differences are taken of them; with [`Instant`], seconds and nanoseconds apart, the
 /// differences alone were a twentieth of the instructions of a pipelined request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
-static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+static START: OnceLock<Instant> = OnceLock::new();
 
 impl Moment {
-    /// Reads the clock.
-    pub fn now() -> Self {
-        let start = *START;
-        Self(start.elapsed().as_micros() as u64)
+    /// What a clock says. Before the first one is told it is that one.
+    pub fn at(instant: Instant) -> Self {
+        let start = *START.get_or_init(|| instant);
+        Self(instant.saturating_duration_since(start).as_micros() as u64)
     }
 
     /// Microseconds from `earlier` until then; 0 if they are the wrong way round.
@@ -26,14 +26,15 @@ impl Moment {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// How long ago that was.
-    pub fn elapsed(self) -> Duration {
-        Duration::from_micros(Self::now().micros_since(self))
+    /// The time from `earlier` until then.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.micros_since(earlier))
     }
 
     /// For timers.
     pub fn instant(self) -> Instant {
-        *START + Duration::from_micros(self.0)
+        let start = START.get().expect("a moment is made of a time that was told");
+        *start + Duration::from_micros(self.0)
     }
 }
 

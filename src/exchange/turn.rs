@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::Waker;
+use std::time::Instant;
 
 use super::buffer_pool::BufferPool;
 use super::moment::Moment;
@@ -78,9 +79,9 @@ impl Turn {
 
     /// The time of this turn; `clock` is read at most once after the first mark.
     #[inline]
-    pub fn now(&self, clock: impl FnOnce() -> Moment) -> Moment {
+    pub fn now(&self, clock: impl FnOnce() -> Instant) -> Moment {
         self.now.get().unwrap_or_else(|| {
-            let now = clock();
+            let now = Moment::at(clock());
             // Without a mark nobody would end this turn, and the time would grow old.
             if self.writing.get() || self.is_marked() {
                 self.now.set(Some(now));
@@ -136,15 +137,16 @@ mod tests {
     #[test]
     fn the_time_is_kept_until_the_turn_ends_and_never_longer() {
         let turn = Turn::default();
-        let start = Moment::now();
+        let start = Instant::now();
         let at = |seconds| move || start + Duration::from_secs(seconds);
-        assert_eq!(turn.now(at(0)), at(0)());
-        assert_eq!(turn.now(at(1)), at(1)(), "nobody would have ended that turn");
+        let moment = |seconds| Moment::at(at(seconds)());
+        assert_eq!(turn.now(at(0)), moment(0));
+        assert_eq!(turn.now(at(1)), moment(1), "nobody would have ended that turn");
         turn.mark_server(Rc::new(Nothing));
-        assert_eq!(turn.now(at(2)), at(2)());
-        assert_eq!(turn.now(at(3)), at(2)());
+        assert_eq!(turn.now(at(2)), moment(2));
+        assert_eq!(turn.now(at(3)), moment(2));
         turn.drain();
-        assert_eq!(turn.now(at(4)), at(4)());
+        assert_eq!(turn.now(at(4)), moment(4));
         assert_eq!(turn.began(), None);
     }
 }

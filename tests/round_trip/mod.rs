@@ -11,6 +11,7 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, IoSlice};
 use std::rc::Rc;
+use std::time::Instant;
 
 use bytes::Buf;
 use shardwise::backend::{Pipe, Request};
@@ -78,7 +79,7 @@ impl RoundTrip {
             servers: (0..servers).map(|_| Server::new(&turn)).collect(),
             owners: Owners::new(servers),
             limits: Limits::default(),
-            now: Moment::now(),
+            now: Moment::at(Instant::now()),
             turn,
         }
     }
@@ -259,7 +260,7 @@ impl Flush for Server {
         self.marked.set(false);
         let mut pipe = self.pipe.borrow_mut();
         pipe.out().write_to(|parts| self.socket.write(parts)).expect("the socket takes everything");
-        pipe.after_write(Moment::now, &self.waited);
+        pipe.after_write(|| Moment::at(Instant::now()), &self.waited);
         pipe.out().release(&self.turn.buffers);
     }
 }

@@ -1,7 +1,7 @@
 //! The whole: clients, the proxy between, servers. One step at a time, each drawn from the seed.
 
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use shardwise::backend::Request;
 use shardwise::command::{Call, CommandTable, Handling};
@@ -73,7 +73,7 @@ impl World {
             live: [true; SERVERS],
             servers: Default::default(),
             lanes: std::array::from_fn(|_| Lane::new(&turn)),
-            now: Moment::now() + Duration::from_secs(3600),
+            now: Moment::at(Instant::now()) + Duration::from_secs(3600),
             random,
             turn,
             pool,

@@ -1,19 +1,23 @@
 //! What the operator sees of a client and does to it.
 
+use std::time::Instant;
+
 use super::{ClientConn, Closed, Hold};
 use crate::client::watch::ClientInfo;
+use crate::exchange::Moment;
 
 impl ClientConn {
     /// What CLIENT LIST tells of it.
     pub fn info(&self) -> ClientInfo {
+        let now = Moment::at(Instant::now());
         ClientInfo {
             id: self.id,
             pool: self.pool.config().name.clone(),
             address: self.address(),
             local_address: self.stream.borrow().local_address(),
             name: self.name(),
-            age: self.since.elapsed(),
-            idle: self.seen.get().elapsed(),
+            age: now.since(self.since),
+            idle: now.since(self.seen.get()),
             command: self.outbox.command(),
             pending: self.outbox.pending(),
             unsent: self.outbox.unsent(),
