@@ -3,6 +3,7 @@
 //! ```text
 //!   Server ─┬─ Lane 0 ── link: Idle | Connecting(pipe) | Up(Conn) | Down(cause)
 //!           ├─ Lane 1 …          └─ retiring: Conns that are late with a reply, until they are empty
+//!           ├─ Subscriber: hears what is published, for all clients
 //!           └─ Leases: Conns that one client has for itself, and clean ones kept for the next
 //!   Conn = Stream + Pipe;   Pipe = bytes to be written + FIFO of awaited replies
 //! ```
@@ -19,6 +20,7 @@ mod loaded;
 mod pipe;
 mod replies;
 mod server;
+mod subscriber;
 
 pub use conn::Conn;
 pub use connect::needs_no_password;
@@ -27,3 +29,4 @@ pub use lease::{Lease, LeaseLimit, LeasesSpent};
 pub use loaded::Loaded;
 pub use pipe::{Pipe, Request};
 pub use server::{Server, Settings, Target};
+pub use subscriber::{Audience, Subscriber};

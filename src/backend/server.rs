@@ -10,6 +10,7 @@ use super::lane::Lane;
 use super::lease::{Lease, LeaseLimit, Leases, LeasesSpent};
 use super::loaded::Loaded;
 use super::pipe::Pipe;
+use super::subscriber::Subscriber;
 use crate::exchange::{BackendError, Cause, Turn};
 use crate::net::Keepalive;
 use crate::resp::Protocol;
@@ -67,6 +68,7 @@ impl Settings {
 pub struct Server {
     lanes: Lanes,
     leases: Rc<Leases>,
+    subscriber: Rc<Subscriber>,
     shared: Rc<Shared>,
     loaded: Loaded,
 }
@@ -112,7 +114,8 @@ impl Server {
         let shared = Rc::new(Shared { settings, label, stats, turn, alarm, retired, last_failed });
         let lanes = Lanes::new(home, &shared);
         let leases = Leases::new(Rc::clone(&shared), leases);
-        Self { lanes, leases, shared, loaded: Loaded::default() }
+        let subscriber = Subscriber::new(Rc::clone(&shared));
+        Self { lanes, leases, subscriber, shared, loaded: Loaded::default() }
     }
 
     /// The lane that client number `client` always uses for `target`.
@@ -133,6 +136,11 @@ impl Server {
     /// Whether `lease` is a connection to this server.
     pub fn has_leased(&self, lease: &Lease) -> bool {
         lease.is_of(&self.leases)
+    }
+
+    /// What clients are subscribed to there.
+    pub fn subscriber(&self) -> &Rc<Subscriber> {
+        &self.subscriber
     }
 
     /// Which scripts it has, as far as is known.
@@ -178,6 +186,7 @@ impl Server {
     /// Closes every connection but those that clients have for themselves; what is awaited fails.
     pub fn close(&self) {
         self.leases.close();
+        self.subscriber.close();
         self.lanes.iter().flat_map(|lanes| &lanes.lanes).for_each(|lane| lane.close());
     }
 }

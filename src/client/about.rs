@@ -94,11 +94,14 @@ fn line(command: &str, session: &Session, client: &ClientConn) -> Vec<u8> {
     let (remote, local) = client.addresses();
     let (id, db) = (client.id(), session.target.db);
     let resp = if session.target.protocol == Protocol::Resp3 { 3 } else { 2 };
+    let [sub, psub, ssub] = session.subscriptions.as_ref().map_or([0; 3], |own| own.counts());
+    let flag = if sub + psub + ssub > 0 { 'P' } else { 'N' };
     let mut line = format!("id={id} addr={remote} laddr={local} name=").into_bytes();
     line.extend_from_slice(session.name.as_deref().unwrap_or_default());
     line.extend_from_slice(
-        format!(" flags=N db={db} cmd={command} user=default redir=-1 resp={resp}").as_bytes(),
+        format!(" flags={flag} db={db} cmd={command} user=default redir=-1 resp={resp}").as_bytes(),
     );
+    line.extend_from_slice(format!(" sub={sub} psub={psub} ssub={ssub}").as_bytes());
     let library = session.library.as_deref();
     line.extend_from_slice(b" lib-name=");
     line.extend_from_slice(library.map_or(&[], |library| &library.name));

@@ -32,6 +32,8 @@ pub struct Due {
     pub pending: usize,
     /// Bytes that have not left.
     pub unsent: usize,
+    /// It is subscribed to something: it may be silent as long as it likes.
+    pub listens: bool,
 }
 
 /// Bits of [`Ages::noted`].
@@ -85,7 +87,7 @@ impl Ages {
             Phase::Open | Phase::Draining(_) | Phase::Leaving => {}
         }
         let stalls = due.unsent > 0 && pool.out_soft.is_met(due.unsent);
-        let idles = due.pending == 0 && due.unsent == 0;
+        let idles = due.pending == 0 && due.unsent == 0 && !due.listens;
         let overdue = |applies: bool, limit: &Limit<Duration>, time, bit: u8, counter| {
             if !applies || !limit.is_met(time) {
                 self.noted.set(self.noted.get() & !bit);
@@ -124,7 +126,7 @@ mod tests {
     }
 
     fn due(now: u32, pending: usize, unsent: usize) -> Due {
-        Due { now, pending, unsent }
+        Due { now, pending, unsent, listens: false }
     }
 
     /// A server without a timeout hung, and clients that had closed their side long ago stayed, each with a descriptor.

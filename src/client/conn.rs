@@ -129,6 +129,7 @@ impl ClientConn {
         let closed = poll_fn(|cx| self.poll(cx, &recipient)).await;
         self.outbox.close();
         self.session.borrow_mut().mode.leave();
+        self.session.borrow_mut().subscriptions = None;
         if closed.leaves_input() || (closed == Closed::Drain && self.stream.borrow().has_unread()) {
             // Boxed: few clients end so, and every one's task would be larger for it.
             Box::pin(self.linger()).await;
@@ -157,6 +158,7 @@ impl ClientConn {
         if self.phase.get() == Phase::Open {
             self.phase.set(Phase::Draining(DRAIN_BYTES));
             self.session.borrow_mut().mode.unblock();
+            self.session.borrow_mut().subscriptions = None;
             self.wake();
         }
     }
@@ -254,6 +256,7 @@ impl ClientConn {
                 self.ages.heard.set(self.pool.turn.tick.get());
                 // What was due is still delivered: clients may close their side behind the last request.
                 self.phase.set(Phase::Closing(Closed::Eof));
+                self.session.borrow_mut().subscriptions = None;
                 buffers.give_scratch(buffer);
                 Poll::Ready(())
             }

@@ -13,6 +13,7 @@ mod local;
 mod mode;
 mod pace;
 mod session;
+mod subscribing;
 mod transaction;
 mod wait;
 mod watch;

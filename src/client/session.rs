@@ -9,6 +9,7 @@ use super::conn::{ClientConn, Closed};
 use super::incoming::Incoming;
 use super::info::{self, Told};
 use super::mode::Mode;
+use super::subscribing::Subscriptions;
 use super::wait::Written;
 use super::{about, hello, local};
 use crate::backend::{Fenced, Target};
@@ -35,6 +36,8 @@ pub struct Session {
     pub(super) written: Written,
     /// What it is in the middle of.
     pub(super) mode: Mode,
+    /// What it is subscribed to; `None`: nothing.
+    pub(super) subscriptions: Option<Box<Subscriptions>>,
 }
 
 /// What of a client's state goes with it to another process.
@@ -85,12 +88,13 @@ impl Session {
             target,
             written: Written::default(),
             mode: Mode::Normal,
+            subscriptions: None,
         }
     }
 
     /// What another process goes on with; `None`: this client can't go on elsewhere.
     pub fn carried(&self) -> Option<Carried> {
-        if !matches!(self.mode, Mode::Normal) {
+        if !matches!(self.mode, Mode::Normal) || self.subscriptions.is_some() {
             return None;
         }
         let name = self.name.as_ref().map(|name| name.to_vec());
@@ -110,6 +114,7 @@ impl Session {
             target: Target { db, protocol },
             written: Written::default(),
             mode: Mode::Normal,
+            subscriptions: None,
         }
     }
 
@@ -160,7 +165,7 @@ impl Session {
         if call.row.script != ScriptUse::None {
             pool.note_script(&call);
         }
-        if !matches!(self.mode, Mode::Normal) {
+        if !matches!(self.mode, Mode::Normal) || self.subscriptions.is_some() {
             return self.handle_in_mode(plan, Incoming { call: &call, payload, client, recipient });
         }
         self.carry_out(plan, Incoming { call: &call, payload, client, recipient })
@@ -199,6 +204,12 @@ impl Session {
             Plan::Wait => {
                 let wait = call.wait(TimeoutAt::LastMillis);
                 return self.wait(wait, Incoming { call, payload, client, recipient });
+            }
+            Plan::Subscribe(space) => {
+                return self.subscribe(space, &Incoming { call, payload, client, recipient });
+            }
+            Plan::Unsubscribe(space) => {
+                return self.unsubscribe(space, &Incoming { call, payload, client, recipient });
             }
             Plan::Transaction(step) => return self.begin_or_refuse(step, pool, recipient),
         };
@@ -248,6 +259,7 @@ impl Session {
             Local::Hello => hello::hello(self, args, config, client.id(), &mut reply),
             Local::Quit => {
                 verdict = Verdict::Close(Closed::Quit);
+                self.subscriptions = None;
                 local::simple("OK", &mut reply)
             }
             Local::Reset => {

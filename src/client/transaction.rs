@@ -80,13 +80,18 @@ impl Session {
         if !self.mode.go_on() {
             return Verdict::Fenced;
         }
-        match &mut self.mode {
+        if let Some(verdict) = self.while_subscribed(&plan, &incoming) {
+            return verdict;
+        }
+        let verdict = match &mut self.mode {
             Mode::Multi(_) => self.handle_in_multi(plan, incoming),
             Mode::Watching(_) => self.handle_watching(plan, incoming),
             Mode::Normal | Mode::Leaving(..) | Mode::Waiting(_) | Mode::Blocked { .. } => {
                 self.carry_out(plan, incoming)
             }
-        }
+        };
+        self.note_protocol();
+        verdict
     }
 
     /// Answers what is no call; inside MULTI it spoils the transaction, and an EXEC with arguments ends it.
@@ -177,6 +182,9 @@ impl Session {
             Plan::Local(Local::Ping) if incoming.pool().config().ping == crate::config::Ping::Reply => {
                 multi.queue_anywhere(incoming)
             }
+            Plan::One(server) if incoming.call.row.usual_handling() == Handling::Publish => {
+                multi.queue(server, incoming)
+            }
             Plan::One(_) if incoming.call.keys().is_ok_and(|keys| keys.is_empty()) => {
                 multi.queue_anywhere(incoming)
             }
@@ -194,7 +202,7 @@ impl Session {
                 self.carry_out(plan, incoming)
             }
             // One server executes a transaction.
-            Plan::Local(_) | Plan::All { .. } | Plan::Scan(_) => {
+            Plan::Local(_) | Plan::All { .. } | Plan::Scan(_) | Plan::Subscribe(_) | Plan::Unsubscribe(_) => {
                 multi.spoil(ErrorReply::exec_abort);
                 incoming.refuse(ErrorReply::not_in_transaction())
             }

@@ -75,6 +75,8 @@ pub struct ClientInfo {
     pub unsent: usize,
     /// Bytes of requests that are here and wait.
     pub unread: usize,
+    /// Channels, patterns and shard channels that it is subscribed to.
+    pub subscriptions: [usize; 3],
 }
 
 impl Watch {

@@ -3,6 +3,7 @@
 use super::flags::{Categories, Flags, Hints};
 use super::keys::KeyRule;
 use super::spec::KeySpec;
+use crate::resp::Space;
 
 /// One command or sub-command: what Redis publishes about it, and what shardwise does with it.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +57,12 @@ pub enum Handling {
     Everywhere(AllKind),
     /// SCAN: sent to the servers one after the other, as the cursor says.
     Scan,
+    /// SUBSCRIBE and its like: upstream at the server that owns the name, once for all clients of a worker.
+    Subscribe(Space),
+    /// UNSUBSCRIBE and its like.
+    Unsubscribe(Space),
+    /// PUBLISH, SPUBLISH: sent to the server that owns the channel's name, argument 1.
+    Publish,
     /// Answered by shardwise itself.
     Local(Local),
     /// Refused as an unknown command.
@@ -122,6 +129,10 @@ pub enum AllKind {
     And,
     /// RANDOMKEY: the answer of one server that has a key, drawn anew for each call.
     Draw,
+    /// PUBSUB NUMPAT: the greatest number.
+    Max,
+    /// PUBSUB NUMSUB: names and numbers, of which each is the sum.
+    Counts,
 }
 
 /// The calls that shardwise answers itself.
@@ -202,8 +213,6 @@ pub enum CommandQuery {
 /// Why a command isn't supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// SUBSCRIBE, PUBLISH, …
-    PubSub,
     /// MOVE, SWAPDB: concerns another database than the pool's.
     Databases,
     /// SCRIPT KILL, FUNCTION STATS, …: concerns what one server runs now.
@@ -450,7 +459,6 @@ impl Why {
     /// What isn't supported, to follow "shardwise does not support".
     pub const fn phrase(self) -> &'static str {
         match self {
-            Why::PubSub => "publish/subscribe",
             Why::Databases => "databases other than the pool's",
             Why::ScriptAdmin => "the administration of running scripts",
             Why::Administration => "the administration of servers",

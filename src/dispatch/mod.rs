@@ -3,9 +3,11 @@
 mod across;
 mod evalsha;
 mod gather;
+mod hub;
 mod pool;
 mod scripts;
 
 pub use gather::Gather;
+pub use hub::{Hub, Listener, MOST_SUBSCRIPTIONS};
 pub use pool::{Now, Payload, Pool, Route};
 pub use scripts::Scripts;

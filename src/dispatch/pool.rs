@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use super::gather::Gather;
+use super::hub::Hub;
 use super::scripts::Scripts;
 use crate::backend::{Fenced, Lane, Lease, LeasesSpent, Request, Server, Target};
 use crate::command::{Call, CommandTable, Handling};
@@ -32,6 +33,7 @@ pub struct Pool {
     /// Scripts that were seen, by whatever worker.
     pub(super) scripts: Arc<Scripts>,
     since: Instant,
+    pub(super) hub: Rc<Hub>,
 }
 
 /// What of a pool the current generation says. Borrowed for moments only, never over an await: adopting the next
@@ -88,7 +90,8 @@ impl Pool {
     ) -> Self {
         debug_assert_eq!(now.servers.len(), now.config.pools[now.ix.index()].servers.len());
         let (table, since) = (CommandTable::builtin(), Instant::now());
-        Self { turn, stats, table, id, draw, now: RefCell::new(now), scripts, since }
+        let hub = Hub::new(Arc::clone(&stats));
+        Self { turn, stats, table, id, draw, now: RefCell::new(now), scripts, since, hub }
     }
 
     /// Its settings now. Not to be held over an await.
@@ -114,12 +117,15 @@ impl Pool {
 
     /// What the generation before said. Keys have new owners from the next call on; calls in flight end where they are.
     pub fn adopt(&self, now: Now) -> Now {
-        self.now.replace(now)
+        let before = self.now.replace(now);
+        self.hub.realign(self);
+        before
     }
 
     /// Only the owners change, because servers went out or came back.
     pub fn adopt_topology(&self, topology: Arc<Topology>) {
         self.now.borrow_mut().topology = topology;
+        self.hub.realign(self);
     }
 
     /// Its servers with their names, and the configuration that names them.
@@ -207,6 +213,12 @@ impl Pool {
     /// Whether `lease` is a connection to `server`.
     pub fn has_leased(&self, server: ServerIx, lease: &Lease) -> bool {
         self.now.borrow().servers[server.index()].has_leased(lease)
+    }
+
+    /// Who owns `key` now.
+    pub(super) fn owner(&self, key: &[u8]) -> Option<ServerIx> {
+        let topology = &self.now.borrow().topology;
+        topology.group(key, &self.draw).and_then(|group| topology.server_of(group))
     }
 
     /// Where calls without a key go.

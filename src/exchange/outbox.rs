@@ -134,6 +134,36 @@ impl Outbox {
         }
     }
 
+    /// Admits one that is told its outcome whatever CLIENT REPLY says: subscriptions.
+    pub fn admit_unmuted(&self) -> u64 {
+        let mut inner = self.inner.borrow_mut();
+        inner.slots.push_back(Slot::Awaited);
+        inner.base + inner.slots.len() as u64 - 1
+    }
+
+    /// Delivers what isn't the reply to a request, in its place behind those still awaited: so a client gets no message before
+    /// it is told that it is subscribed, and none inside of another reply. CLIENT REPLY doesn't mute it.
+    pub fn push(client: &Rc<dyn Recipient>, bytes: Reply<'_>) {
+        let outbox = client.outbox();
+        let mut inner = outbox.inner.borrow_mut();
+        if inner.state != State::Open {
+            return;
+        }
+        if inner.slots.is_empty() {
+            match bytes {
+                Reply::Borrowed(bytes) => inner.ready.push_slice(bytes, &outbox.turn.buffers),
+                Reply::Shared(bytes) => inner.ready.push_bytes(bytes),
+            }
+        } else {
+            let bytes = bytes.into_bytes();
+            inner.held += bytes.len();
+            inner.slots.push_back(Slot::Held(bytes));
+        }
+        drop(inner);
+        // Also when it must wait: the flush sees whether the client is past its bound.
+        outbox.mark(Rc::clone(client));
+    }
+
     /// CLIENT REPLY: from the next request on.
     pub fn set_replies(&self, replies: Replies) {
         self.replies.set(replies);

@@ -106,6 +106,23 @@ impl ErrorReply {
         Self::text("ERR too many commands without a key at the beginning of a transaction")
     }
 
+    /// A command of a RESP2 client that is subscribed to something; Redis's text.
+    pub fn only_subscribing(command: &str) -> Self {
+        Self::text(format!(
+            "ERR Can't execute '{command}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+        ))
+    }
+
+    /// A subscription that the proxy ended before it stood.
+    pub fn subscription_ended() -> Self {
+        Self::text("ERR the subscription was ended before it stood")
+    }
+
+    /// A client that is subscribed to as much as one may be.
+    pub fn too_many_subscriptions(most: usize) -> Self {
+        Self::text(format!("ERR too many subscriptions: a client may have {most}"))
+    }
+
     /// A write in a pool with `read_only: true`.
     pub fn read_only(pool: &str) -> Self {
         Self::text(format!("READONLY You can't write against a read only pool: {pool}"))

@@ -9,6 +9,7 @@ mod error_reply;
 mod inline;
 mod length;
 pub mod protocol;
+pub mod pubsub;
 mod reply;
 pub mod request;
 
@@ -16,5 +17,6 @@ pub use args::{ArgSpan, Args};
 pub use error_reply::ErrorReply;
 pub use inline::inline_to_array;
 pub use protocol::Protocol;
+pub use pubsub::Space;
 pub use reply::{ReplyError, ReplyScanner};
 pub use request::{Limits, ProtocolError, RequestScanner, Scanned};

@@ -24,6 +24,10 @@ pub enum Fold {
     And,
     /// One part's reply among those that aren't null, chosen by this number, which was drawn from all 32 bits.
     Draw(u32),
+    /// The greatest integer.
+    Max,
+    /// Names, each with a number behind it: the numbers are added.
+    Counts,
     /// A server's cursor becomes one of the pool.
     Scan(Scan),
     /// The replies to INFO, of which the keyspaces are added up and put behind these bytes.
@@ -70,6 +74,8 @@ impl Fold {
             Self::Join => join(parts, out),
             Self::And => and(parts, out),
             Self::Draw(number) => draw(*number, parts, out),
+            Self::Max => max(parts, out),
+            Self::Counts => counts(parts, out),
             Self::Scan(scan) => scan.continued(parts.first().map_or(&[], AsRef::as_ref), out),
             Self::Keyspace(before) => {
                 keyspace::merge(before, parts, out);
@@ -112,6 +118,47 @@ fn sum(parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
         total = total.checked_add(n).ok_or(FoldError::Unexpected(i))?;
     }
     encode::integer(out, total);
+    Ok(())
+}
+
+fn max(parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
+    let mut most = 0;
+    for (i, part) in parts.iter().enumerate() {
+        let (n, _) = number(part.as_ref(), b':').ok_or(FoldError::Unexpected(i))?;
+        most = n.max(most);
+    }
+    encode::integer(out, most);
+    Ok(())
+}
+
+/// Every part names the same, in the same order: the first one gives the names.
+fn counts(parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) -> Result<(), FoldError> {
+    let mut rests = Vec::with_capacity(parts.len());
+    let mut elements = 0;
+    for (i, part) in parts.iter().enumerate() {
+        let (count, rest) = number(part.as_ref(), b'*').ok_or(FoldError::Unexpected(i))?;
+        if count < 0 || count % 2 != 0 || i > 0 && count != elements {
+            return Err(FoldError::Unexpected(i));
+        }
+        elements = count;
+        rests.push(rest);
+    }
+    encode::array(out, usize::try_from(elements).unwrap_or_default());
+    for _ in 0..elements / 2 {
+        let mut sum = 0i64;
+        for (i, rest) in rests.iter_mut().enumerate() {
+            let Ok(Some(len)) = ReplyScanner::of(Protocol::Resp3).scan(rest) else {
+                return Err(FoldError::Unexpected(i));
+            };
+            if i == 0 {
+                out.extend_from_slice(&rest[..len]);
+            }
+            let (n, after) = number(&rest[len..], b':').ok_or(FoldError::Unexpected(i))?;
+            sum = sum.saturating_add(n);
+            *rest = after;
+        }
+        encode::integer(out, sum);
+    }
     Ok(())
 }
 
@@ -231,6 +278,16 @@ mod tests {
         assert_eq!(merge(&Fold::And, &parts).unwrap(), "*3\r\n:1\r\n:0\r\n:0\r\n");
         assert_eq!(merge(&Fold::And, &[b"*1\r\n:1\r\n", b"*0\r\n"]), Err(FoldError::Unexpected(1)));
         assert_eq!(merge(&Fold::And, &[b"*9999999999\r\n:1\r\n"]), Err(FoldError::Unexpected(0)));
+    }
+
+    #[test]
+    fn subscribers_are_added_up_by_channel() {
+        let parts =
+            [&b"*4\r\n$1\r\na\r\n:1\r\n$1\r\nb\r\n:0\r\n"[..], b"*4\r\n$1\r\na\r\n:0\r\n$1\r\nb\r\n:2\r\n"];
+        let sums = "*4\r\n$1\r\na\r\n:1\r\n$1\r\nb\r\n:2\r\n";
+        assert_eq!(merge(&Fold::Counts, &parts).unwrap(), sums);
+        assert_eq!(merge(&Fold::Counts, &[parts[0], b"*0\r\n"]), Err(FoldError::Unexpected(1)));
+        assert_eq!(merge(&Fold::Max, &[b":1\r\n", b":3\r\n", b":0\r\n"]).unwrap(), ":3\r\n");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::fold::Fold;
 use super::scan::{BadCursor, Scan};
 use crate::command::{AllKind, Call, Flags, Handling, Keys, Local, Pin, SplitKind, Transaction, Why};
-use crate::resp::{Args, ErrorReply, encode};
+use crate::resp::{Args, ErrorReply, Space, encode};
 use crate::topology::{Draw, Group, ServerIx, Topology};
 
 /// What to do with a call.
@@ -38,6 +38,10 @@ pub enum Plan {
     Wait,
     /// A step of the client's transaction: its state decides.
     Transaction(Transaction),
+    /// The client subscribes to something.
+    Subscribe(Space),
+    /// The client wants no more of it.
+    Unsubscribe(Space),
     /// The proxy answers.
     Local(Local),
     /// The proxy refuses.
@@ -96,6 +100,9 @@ pub fn plan(call: &Call<'_>, topology: &Topology, draw: &Draw, rules: Rules) -> 
         Handling::AnyServer => any(topology),
         Handling::Everywhere(kind) => all(kind, topology, draw),
         Handling::Scan => scan(call, topology),
+        Handling::Subscribe(space) => Plan::Subscribe(space),
+        Handling::Unsubscribe(space) => Plan::Unsubscribe(space),
+        Handling::Publish => one(topology.group(argument(call.args, 1), draw), topology),
         Handling::Local(local) => Plan::Local(local),
         Handling::Unsupported(why) => Plan::Refuse(Refusal::Unsupported(why)),
     }
@@ -181,6 +188,8 @@ fn all(kind: AllKind, topology: &Topology, draw: &Draw) -> Plan {
         AllKind::Same => Fold::Same,
         AllKind::Join => Fold::Join,
         AllKind::And => Fold::And,
+        AllKind::Max => Fold::Max,
+        AllKind::Counts => Fold::Counts,
         AllKind::Draw => Fold::Draw(draw.below(u32::MAX)),
     };
     Plan::All { servers, fold }
@@ -203,6 +212,9 @@ fn may_write(call: &Call<'_>, handling: Handling) -> bool {
         Handling::Pinned(Pin::Watch)
         | Handling::Transaction(_)
         | Handling::Wait
+        | Handling::Subscribe(_)
+        | Handling::Unsubscribe(_)
+        | Handling::Publish
         | Handling::Local(_)
         | Handling::Unsupported(_) => false,
     }

@@ -144,6 +144,8 @@ block! {
         over_idle_timeout: Counter, "times idle_timeout was met, enforced or observed";
         over_first_request_timeout: Counter, "times first_request_timeout was met, enforced or observed";
         client_requests: Counter, "requests of clients, whatever became of them";
+        subscriptions as "client_subscriptions": Gauge, "channels and patterns that clients are subscribed to, each once for each client";
+        messages as "messages_delivered": Counter, "messages of channels and patterns given to clients, each once for each client";
         slow_requests: Counter, "requests that took as long as `slowlog_slower_than` or longer";
     } times {
         write_seconds: "writing to the client: from the turn in which replies came until all that was ready for the client had been taken by its socket; one value for each time that nothing was left";
@@ -171,6 +173,8 @@ block! {
         out_queue_bytes: Gauge, "bytes of them";
         leases: Gauge, "connections that one client has for itself: transactions, blocking commands";
         leases_refused: Counter, "requests refused because of max_leases";
+        subscriptions: Gauge, "channels and patterns subscribed to at the server, one for all clients of a worker";
+        subscription_gaps: Counter, "times a connection with subscriptions was lost: clients may have missed messages";
         failed_attempts: Gauge, "consecutive failures: attempts to connect, lost connections, timeouts";
         failing_since: Timestamp, "when the first failure of this run happened; 0 while there is none";
         last_success: Timestamp, "when a reply last ended a run of failures or was last noted (at most once a second)";

@@ -48,6 +48,7 @@ with; a test compares it with live servers.
   server in the order of the names, always the same one while that lives.
 - **Every server**: has no key and concerns the keys, scripts or functions of all; it goes to every server of the pool, and the
   replies are made into one. See below.
+- **Subscription**, **owner of the channel**: see publish/subscribe below.
 - **shardwise**: answered by the proxy itself.
 - **Not supported**: answered with an error as below.
 
@@ -136,6 +137,28 @@ else waits with it. What the client sends behind is looked at when it has been a
 time is over that the client asked for. When the client closes its connection, that to the server is closed at once, so no element is
 taken for a client that is known to have gone. When the proxy shuts down, clients that wait get an error.
 
+## Publish/subscribe
+
+A channel belongs to a server like a key of the same name: `SUBSCRIBE` and `PUBLISH` meet there. Patterns, and the channels of the
+servers' own events (`__keyspace@…`, `__keyevent@…`), are subscribed to at every live server, and so is every channel where
+`distribution: random` draws the owner. Whoever publishes or subscribes past the proxy must do it at the owner.
+
+A worker subscribes once at a server, over one connection, for all of its clients that want the same channel or pattern. So
+the number that `PUBLISH` answers, and those of `PUBSUB NUMSUB`, count one for each worker that has a subscriber, not one
+for each client; `PUBSUB` shows what all proxies have subscribed to. A channel and a pattern that both fit a message give it twice, as in Redis.
+
+The confirmation comes when the subscription stands at the servers, and what the client has sent behind `SUBSCRIBE` is looked at
+then: it hears what it publishes itself. If a server cannot be reached, the answer for that channel is an error that names the server, in
+the place of the confirmation. When a server is lost later, its clients stay connected and are told nothing: the proxy tries
+again as for other connections and subscribes anew. What is published meanwhile is missing, as with any subscriber that reconnects;
+a line in the log and `shardwise_server_subscription_gaps_total` say so. When a channel gets another owner, by a reload or an ejection, the subscription moves.
+
+A RESP2 client that is subscribed may say what Redis allows it, and `PING` is answered then whatever the pool's `ping` says. A RESP3
+client goes on with any command; messages are pushes, and stand behind the replies that are still awaited when they come. `SUBSCRIBE`
+and its like cannot be queued in a transaction. A subscribed client is exempt from `idle_timeout`. One that doesn't read is bounded like any other, by
+`out_hard` and `out_stall`; set `out_hard` as you would set Redis's `client-output-buffer-limit pubsub`. A client may have 100,000
+subscriptions. At a shutdown subscribed clients are closed; when another process takes over, they stay with the old one until `drain_timeout`.
+
 ## SORT with BY and GET
 
 Only the key that is sorted and the destination behind `STORE` decide where `SORT` goes, and they must live together. The
@@ -219,6 +242,11 @@ fn handling(row: &Row) -> String {
         Handling::Everywhere(AllKind::And) => "every server: 1 where all say 1".to_owned(),
         Handling::Everywhere(AllKind::Draw) => "every server: one is drawn".to_owned(),
         Handling::Scan => "one server after the other".to_owned(),
+        Handling::Everywhere(AllKind::Max) => "every server: the greatest number".to_owned(),
+        Handling::Everywhere(AllKind::Counts) => "every server: the sum for each channel".to_owned(),
+        Handling::Subscribe(_) => "subscription".to_owned(),
+        Handling::Unsubscribe(_) => "subscription".to_owned(),
+        Handling::Publish => "owner of the channel".to_owned(),
         Handling::Local(_) => "shardwise".to_owned(),
         Handling::Unsupported(why) => format!("not supported: {}", why.phrase()),
     }
@@ -292,6 +320,15 @@ fn note(row: &Row) -> String {
         "info" => "see above",
         "scan" => "see above",
         "flushall" => "all databases",
+        "publish" | "spublish" | "pubsub|numsub" | "pubsub|shardnumsub" => {
+            "counts each proxy's worker as one subscriber, see above"
+        }
+        "psubscribe" => "at every live server",
+        "subscribe" => "`__keyspace@…` and `__keyevent@…`: at every live server",
+        "pubsub|channels" | "pubsub|shardchannels" => {
+            "a channel of keyspace events is there once for each server"
+        }
+        "ssubscribe" | "sunsubscribe" => "the owner is found by the pool's hash, not by slots",
         "time" => "the clock of that server",
         _ => "",
     };

@@ -79,7 +79,7 @@ fn unsupported_commands_are_unknown_and_say_what_is_missing() {
             "MONITOR",
             "ERR unknown command 'MONITOR', shardwise does not support the administration of servers",
         ),
-        ("subscribe a", "ERR unknown command 'subscribe', shardwise does not support publish/subscribe"),
+        ("replicaof a 1", "ERR unknown command 'replicaof', shardwise does not support replication commands"),
         (
             "client KILL 1.2.3.4:5",
             "ERR unknown command 'client KILL', shardwise does not support the administration of servers",

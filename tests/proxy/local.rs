@@ -316,6 +316,7 @@ fn what_one_client_asks_for_changes_nothing_for_another() {
     let (mut one, mut other) = (shards.client(), shards.client());
     for request in [
         &["SUBSCRIBE", "c"][..],
+        &["RESET"],
         &["MONITOR"],
         &["CLIENT", "TRACKING", "ON"],
         &["SELECT", "1"],

@@ -64,7 +64,12 @@ impl ClientConn {
     /// Ends the connection now if it has overstayed one of its times; called about once a second.
     pub fn sweep(&self) {
         let unsent = self.outbox.unsent();
-        let due = Due { now: self.pool.turn.tick.get(), pending: self.outbox.pending(), unsent };
+        let due = Due {
+            now: self.pool.turn.tick.get(),
+            pending: self.outbox.pending(),
+            unsent,
+            listens: self.subscriptions() != [0; 3],
+        };
         if let Some(closed) =
             self.ages.overstayed(self.phase.get(), due, &self.pool.config(), &self.pool.stats)
         {

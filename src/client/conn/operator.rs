@@ -22,7 +22,15 @@ impl ClientConn {
             pending: self.outbox.pending(),
             unsent: self.outbox.unsent(),
             unread: self.kept(),
+            subscriptions: self.subscriptions(),
         }
+    }
+
+    /// Channels, patterns and shard channels that it is subscribed to.
+    pub(super) fn subscriptions(&self) -> [usize; 3] {
+        let session = self.session.try_borrow();
+        let own = session.as_ref().ok().and_then(|session| session.subscriptions.as_ref());
+        own.map(|own| own.counts()).unwrap_or_default()
     }
 
     /// Where it came from.

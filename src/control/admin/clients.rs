@@ -142,10 +142,24 @@ impl Admin {
 
 /// A client in the form of Redis's CLIENT LIST, with pool and worker behind.
 fn line(worker: usize, client: &ClientInfo) -> String {
-    let ClientInfo { id, pool, address, local_address, name, age, idle, command, pending, unsent, unread } =
-        client;
+    let ClientInfo {
+        id,
+        pool,
+        address,
+        local_address,
+        name,
+        age,
+        idle,
+        command,
+        pending,
+        unsent,
+        unread,
+        ..
+    } = client;
+    let [sub, psub, ssub] = client.subscriptions;
+    let flag = if sub + psub + ssub > 0 { 'P' } else { 'N' };
     format!(
-        "id={id} addr={address} laddr={local_address} fd=-1 name={name} age={} idle={} flags=N db=0 sub=0 psub=0 ssub=0 \
+        "id={id} addr={address} laddr={local_address} fd=-1 name={name} age={} idle={} flags={flag} db=0 sub={sub} psub={psub} ssub={ssub} \
          multi=-1 qbuf={unread} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll={pending} omem={unsent} \
          tot-mem={} events=r cmd={} user=default redir=-1 resp=2 pool={pool} worker={worker}\n",
         age.as_secs(),

@@ -146,6 +146,10 @@ fn told(plan: &Plan, call: &Call<'_>, pool: &config::Pool) -> String {
         Plan::Pin { .. } => "on a server connection of the client's own".to_owned(),
         Plan::Transaction(_) => "part of a transaction: its server is that of the first key".to_owned(),
         Plan::Wait => "to every server that the client has written to".to_owned(),
+        Plan::Subscribe(_) | Plan::Unsubscribe(_) => {
+            "the client's subscriptions: at the owner of a channel, at every live server for a pattern"
+                .to_owned()
+        }
         Plan::Local(_) => "answered by the proxy itself".to_owned(),
     }
 }
