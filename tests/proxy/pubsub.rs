@@ -235,7 +235,7 @@ fn subscribers_that_stall_hold_up_nobody() {
 #[test]
 fn a_channel_that_moves_is_heard_from_its_new_owner() {
     let mut shards =
-        Shards::<2>::start("auto_eject_hosts: true, server_failure_limit: 2, server_retry_timeout: 60000");
+        Shards::<2>::start("auto_eject_hosts: true\nserver_failure_limit: 2\nserver_retry_timeout: 60000");
     let [[a], _] = shards.keys();
     let mut client = shards.client();
     client.call(["SUBSCRIBE", &a]);
