@@ -228,7 +228,7 @@ fn subscribers_that_stall_hold_up_nobody() {
     wait_until("those that stall are closed", PATIENCE, || {
         gauge(&shards, "over_out_hard") >= stalled.len() as i64
     });
-    assert_eq!(publisher.call(["PING"]).is_error("ERR"), true);
+    assert!(publisher.call(["PING"]).is_error("ERR"), "ping: reject");
     assert!(reading[..20].iter_mut().all(|client| client.silent_for(Duration::from_millis(1))));
 }
 
