@@ -1,7 +1,7 @@
 //! A server connection that one client has for itself, and those that are kept for the next one.
 //!
 //! ```text
-//!   Leases of a server ─┬─ kept: Link …      clean, idle, open
+//!   Leases of a server ─┬─ kept: Link …      clean, idle, open; spare ones may be on their way
 //!                       └─ Lease ── Link     state: Connecting(pipe) | Up(Conn) | Lost(cause)
 //! ```
 //!
@@ -81,7 +81,11 @@ enum State {
 /// a new connection.
 const MOST_KEPT: usize = 64;
 
-/// A connection that nobody wanted for so long is closed when the next one is taken or comes back.
+/// Connections opened beside one that a client needs when none is kept, so that the next clients at the same moment find one:
+/// how many transactions overlap is chance, and the seldom case must not cost a connection each time.
+const SPARE: usize = 3;
+
+/// A connection that nobody wanted for so long is closed when the next one is taken or comes back, but for the spare ones.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 
 // === impl Lease ===
@@ -214,7 +218,10 @@ impl Leases {
             return Err(LeasesSpent { server: Rc::clone(&self.shared.label) });
         }
         self.shared.stats.leases.add(1);
-        let link = self.take_kept(target).unwrap_or_else(|| self.open(target));
+        let link = self.take_kept(target).unwrap_or_else(|| {
+            self.open_spare(target);
+            self.open(target)
+        });
         self.close_old();
         Ok(Lease { home: Rc::clone(self), link: Some(link) })
     }
@@ -226,11 +233,28 @@ impl Leases {
         kept.iter().for_each(|kept| kept.link.close(&self.shared));
     }
 
-    /// One that broke in this turn of the loop is passed over: its driver is about to end it.
+    /// One that broke in this turn of the loop is passed over: its driver is about to end it. One that is still on its way
+    /// will do when there is no other.
     fn take_kept(&self, target: Target) -> Option<Rc<Link>> {
         let mut kept = self.kept.borrow_mut();
-        let at = kept.iter().rposition(|kept| kept.link.target == target && kept.link.is_clean())?;
+        let last = |will_do: fn(&Link) -> bool| {
+            kept.iter().rposition(|kept| kept.link.target == target && will_do(&kept.link))
+        };
+        let at = last(Link::is_clean).or_else(|| last(Link::is_connecting))?;
         kept.remove(at).map(|kept| kept.link)
+    }
+
+    /// Not while the server is failing: each attempt would fail, too.
+    fn open_spare(self: &Rc<Self>, target: Target) {
+        let room = MOST_KEPT.saturating_sub(self.kept.borrow().len());
+        if self.closed.get() || self.shared.stats.failed_attempts.value() > 0 {
+            return;
+        }
+        for _ in 0..SPARE.min(room) {
+            let link = self.open(target);
+            let since = self.shared.turn.now(Instant::now);
+            self.kept.borrow_mut().push_front(Kept { link, since });
+        }
     }
 
     fn open(self: &Rc<Self>, target: Target) -> Rc<Link> {
@@ -259,7 +283,7 @@ impl Leases {
         let is_old = |kept: &Kept| now.since(kept.since) > KEPT_FOR;
         loop {
             let mut kept = self.kept.borrow_mut();
-            if !kept.front().is_some_and(is_old) {
+            if kept.len() <= SPARE || !kept.front().is_some_and(is_old) {
                 return;
             }
             let old = kept.pop_front();
@@ -313,6 +337,11 @@ impl Link {
 
     fn is_clean(&self) -> bool {
         matches!(&*self.state.borrow(), State::Up(conn) if conn.is_clean())
+    }
+
+    /// Whether it is on its way, and nothing waits for it.
+    fn is_connecting(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Connecting(pipe) if pipe.is_idle())
     }
 
     /// The connection is over: everything on it fails.

@@ -17,7 +17,7 @@ pub(super) struct Library {
 
 /// CLIENT INFO.
 pub(super) fn info(command: &str, session: &Session, client: &ClientConn, out: &mut Vec<u8>) -> Answer {
-    encode::bulk(out, &line(command, session, client));
+    session.target.protocol.text(out, &line(command, session, client));
     Ok(())
 }
 
@@ -43,7 +43,7 @@ pub(super) fn list(args: Args<'_>, session: &Session, client: &ClientConn, out: 
         _ => return Err(ErrorReply::syntax_error()),
     };
     let text = if is_listed { line("client|list", session, client) } else { Vec::new() };
-    encode::bulk(out, &text);
+    session.target.protocol.text(out, &text);
     Ok(())
 }
 

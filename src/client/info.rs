@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::local::REDIS_VERSION;
 use crate::dispatch::Pool;
-use crate::resp::{Args, encode};
+use crate::resp::{Args, Protocol};
 
 /// How much of the answer is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ const SECTIONS: [(&str, Text); 7] = [
 const ALL: [&str; 3] = ["default", "all", "everything"];
 
 /// INFO \[section …\]. Sections that don't exist are left out, as Redis does.
-pub(super) fn info(args: Args<'_>, pool: &Pool, out: &mut Vec<u8>) -> Told {
+pub(super) fn info(args: Args<'_>, pool: &Pool, protocol: Protocol, out: &mut Vec<u8>) -> Told {
     let wants = |section: &str| {
         let named = |word: &[u8]| {
             word.eq_ignore_ascii_case(section.as_bytes())
@@ -53,7 +53,7 @@ pub(super) fn info(args: Args<'_>, pool: &Pool, out: &mut Vec<u8>) -> Told {
         out.extend_from_slice(if text.is_empty() { b"" } else { b"\r\n" });
         return Told::AllButKeyspace;
     }
-    encode::bulk(out, text.as_bytes());
+    protocol.text(out, text.as_bytes());
     Told::All
 }
 

@@ -137,8 +137,6 @@ pub(super) fn command(
                 }
             }
         }
-        // The rows hold facts, no prose: there are no docs to give.
-        CommandQuery::Docs => protocol.map(out, 0),
         CommandQuery::List => {
             let names = table.list(args)?;
             encode::array(out, names.len());

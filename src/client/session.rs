@@ -270,7 +270,7 @@ impl Session {
             Local::Ping => local::ping(args, config, &mut reply),
             Local::Echo => local::bulk(args.get(1).unwrap_or_default(), &mut reply),
             Local::Select => local::select(args, config, self, &mut reply),
-            Local::ServerInfo => match info::info(args, pool, &mut reply) {
+            Local::ServerInfo => match info::info(args, pool, protocol, &mut reply) {
                 Told::All => Ok(()),
                 Told::AllButKeyspace => {
                     let route = Route { client: client.id(), target: self.target };

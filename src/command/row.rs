@@ -202,8 +202,6 @@ pub enum CommandQuery {
     Count,
     /// COMMAND INFO \[name …\].
     Info,
-    /// COMMAND DOCS \[name …\].
-    Docs,
     /// COMMAND LIST \[FILTERBY …\].
     List,
     /// COMMAND GETKEYS command \[argument …\].

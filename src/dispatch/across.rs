@@ -62,7 +62,8 @@ impl Pool {
         let servers: Vec<ServerIx> = self.all_servers().collect();
         servers.iter().try_for_each(|server| self.lane(*server, route).admits(client))?;
         let whole = Ticket::client(Rc::clone(client), client.outbox().admit());
-        let gather = Gather::new(Rc::clone(client), whole, servers.len(), Fold::Keyspace(own));
+        let fold = Fold::Keyspace { before: own, protocol: route.target.protocol };
+        let gather = Gather::new(Rc::clone(client), whole, servers.len(), fold);
         let encode = |out: &mut Vec<u8>| encode::request(out, [&b"INFO"[..], b"keyspace"].into_iter());
         for (i, server) in servers.iter().enumerate() {
             self.lane(*server, route).send(Request::Encoded(&encode), Ticket::part(gather.clone(), i as u32));

@@ -30,8 +30,13 @@ pub enum Fold {
     Counts,
     /// A server's cursor becomes one of the pool.
     Scan(Scan),
-    /// The replies to INFO, of which the keyspaces are added up and put behind these bytes.
-    Keyspace(Vec<u8>),
+    /// The replies to INFO, of which the keyspaces are added up and put behind the text of `before`.
+    Keyspace {
+        /// What the answer begins with.
+        before: Vec<u8>,
+        /// That of the client.
+        protocol: Protocol,
+    },
 }
 
 /// The replies cannot be merged.
@@ -49,7 +54,7 @@ impl Fold {
     /// Whether a part that failed is no failure of the whole: INFO is what clients ask to see whether a server is there, and
     /// says itself which isn't.
     pub fn takes_failures(&self) -> bool {
-        matches!(self, Self::Keyspace(_))
+        matches!(self, Self::Keyspace { .. })
     }
 
     /// Merges complete replies, one per part in the order of the parts, into `out`.
@@ -77,8 +82,8 @@ impl Fold {
             Self::Max => max(parts, out),
             Self::Counts => counts(parts, out),
             Self::Scan(scan) => scan.continued(parts.first().map_or(&[], AsRef::as_ref), out),
-            Self::Keyspace(before) => {
-                keyspace::merge(before, parts, out);
+            Self::Keyspace { before, protocol } => {
+                protocol.text(out, &keyspace::merge(before, parts));
                 Ok(())
             }
         }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::fold::number;
-use crate::resp::encode;
 
 /// What INFO says of one database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,11 +16,11 @@ struct Database {
 /// Databases that are told apart: a server has 16 by default. What a server says beyond is left out.
 const DATABASES: usize = 4096;
 
-/// Writes `before` and the section Keyspace as one bulk.
+/// `before` and the section Keyspace.
 ///
 /// A sum without one of its parts would be wrong and look right: when a server gives none, there is no sum at all, but a
 /// line that says what it gave.
-pub(super) fn merge(before: &[u8], parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
+pub(super) fn merge(before: &[u8], parts: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut text = before.to_vec();
     text.extend_from_slice(b"# Keyspace\r\n");
     match sum(parts) {
@@ -40,7 +39,7 @@ pub(super) fn merge(before: &[u8], parts: &[impl AsRef<[u8]>], out: &mut Vec<u8>
             text.extend_from_slice(b"\r\n");
         }
     }
-    encode::bulk(out, &text);
+    text
 }
 
 /// The databases by number, or the first line of a reply that has none.
@@ -89,10 +88,7 @@ mod tests {
                 false => format!("${}\r\n{text}\r\n", text.len()).into_bytes(),
             })
             .collect();
-        let mut out = Vec::new();
-        merge(b"a:b\r\n", &parts, &mut out);
-        let text = String::from_utf8(out).unwrap();
-        text.split_once("\r\n").unwrap().1.replace("\r\n", "\n")
+        String::from_utf8(merge(b"a:b\r\n", &parts)).unwrap().replace("\r\n", "\n")
     }
 
     #[test]

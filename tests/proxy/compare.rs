@@ -1,5 +1,8 @@
-//! Every keyed command, called a few hundred times on one redis-server and through the proxy over four: the answers are
-//! the same to the byte, successes and errors alike.
+//! Every keyed command, called a few hundred times on one redis-server and through the proxy over three, by clients of
+//! protocol 2 and protocol 3 in turn on one port: the answers are the same to the byte, successes and errors alike.
+//!
+//! The client of protocol 3 works in a database of its own, so that the two don't see each other's keys. What differs from a
+//! single Redis by intent is in `calls/differences.txt`, which is a table of docs/commands.md, too.
 //!
 //! The calls are in `calls/`, one a line: words, in double quotes where they have spaces or are empty; `@` stands for the
 //! last string that the server answered. Commands with several keys that cannot be split use `{tags}`. In front of a call,
@@ -27,6 +30,7 @@ const GROUPS: &[(&str, &str)] = &[
     ("generic", include_str!("calls/generic.txt")),
     ("everywhere", include_str!("calls/everywhere.txt")),
     ("connection", include_str!("calls/connection.txt")),
+    ("publish/subscribe", include_str!("calls/pubsub.txt")),
     ("own connection", include_str!("calls/own_connection.txt")),
 ];
 
@@ -44,8 +48,8 @@ enum Compares {
     Type,
 }
 
-/// Answers that depend on the pool's settings, end the connection, or say what the proxy is: their own tests compare them.
-const DIFFERENT: &[&str] = &["auth", "hello", "ping", "quit", "readonly", "readwrite"];
+/// Commands whose answers differ, or that end the connection: `command: reason`. Their own tests say what they answer.
+const DIFFERENCES: &str = include_str!("calls/differences.txt");
 
 /// Functions for FCALL.
 const LIBRARY: &str = "#!lua name=lib\n\
@@ -54,31 +58,60 @@ const LIBRARY: &str = "#!lua name=lib\n\
         callback=function(keys) return redis.call('GET', keys[1]) end}";
 
 #[test]
-fn four_shards_answer_as_one_server() {
+fn three_shards_answer_as_one_server_in_both_protocols() {
     let redis = Redis::start();
-    let shards = Shards::<4>::start("hash_tag: \"{}\"");
-    for server in shards.servers.iter().chain([&redis]) {
-        assert_eq!(server.client().call(["FUNCTION", "LOAD", LIBRARY]), Value::bulk("lib"));
-    }
-    let (mut theirs, mut ours) = (redis.client(), shards.client());
+    let shards = Shards::<3>::start("hash_tag: \"{}\"");
     let mut differences = Vec::new();
     for (group, text) in GROUPS {
-        theirs.call(["FLUSHALL"]);
-        shards.servers.iter().for_each(|server| assert_eq!(server.client().call(["FLUSHALL"]), Value::ok()));
-        let mut last = Vec::new();
+        for server in shards.servers.iter().chain([&redis]) {
+            assert_eq!(server.client().call(["FLUSHALL"]), Value::ok());
+            assert_eq!(server.client().call(["FUNCTION", "LOAD", "REPLACE", LIBRARY]), Value::bulk("lib"));
+        }
+        let mut sides = [
+            Side { protocol: "RESP2", theirs: redis.client(), ours: shards.client(), last: Vec::new() },
+            Side { protocol: "RESP3", theirs: three(redis.client()), ours: three(shards.client()), last: Vec::new() },
+        ];
         for (line, call) in calls(text) {
-            let request = request(&call.words, &last);
-            let (expected, found) = (ask(&mut theirs, &request), ask(&mut ours, &request));
-            if comparable(&expected, call.compares) != comparable(&found, call.compares) {
-                let (expected, found) = (expected.escape_ascii(), found.escape_ascii());
-                differences.push(format!("{group}, line {line}: {:?}\n  {expected}\n  {found}", call.words));
-            }
-            if let Value::Bulk(bytes) = Value::parse(&expected) {
-                last = bytes;
+            for side in &mut sides {
+                if let Err((expected, found)) = side.compare(&call) {
+                    let at = format!("{group}, line {line}, {}: {:?}", side.protocol, call.words);
+                    differences.push(format!("{at}\n  {expected}\n  {found}"));
+                }
             }
         }
     }
     assert!(differences.is_empty(), "{} answers differ:\n{}", differences.len(), differences.join("\n"));
+}
+
+/// A client of one Redis and one of the proxy, that say the same.
+struct Side {
+    protocol: &'static str,
+    theirs: Resp,
+    ours: Resp,
+    /// The last string that Redis answered.
+    last: Vec<u8>,
+}
+
+impl Side {
+    /// Both answers when they differ.
+    fn compare(&mut self, call: &Call<'_>) -> Result<(), (String, String)> {
+        let request = request(&call.words, &self.last);
+        let (expected, found) = (ask(&mut self.theirs, &request), ask(&mut self.ours, &request));
+        if let Value::Bulk(bytes) = Value::parse(&expected) {
+            self.last = bytes;
+        }
+        if comparable(&expected, call.compares) == comparable(&found, call.compares) {
+            return Ok(());
+        }
+        Err((expected.escape_ascii().to_string(), found.escape_ascii().to_string()))
+    }
+}
+
+/// A client that has said HELLO 3, in a database of its own.
+fn three(mut client: Resp) -> Resp {
+    assert!(matches!(client.call(["HELLO", "3"]), Value::Map(_)));
+    assert_eq!(client.call(["SELECT", "1"]), Value::ok());
+    client
 }
 
 /// A command that is in the table, but in no file of calls, is one that nobody has compared.
@@ -99,11 +132,15 @@ fn every_command_that_servers_answer_is_compared() {
         .map(|(_, row)| row)
         .filter(|row| row.origin == Origin::Redis70 && row.subs.is_empty() && answered(row.usual_handling()))
         .map(|row| row.name)
-        .filter(|name| !called.contains(name) && !DIFFERENT.contains(name))
+        .filter(|name| !called.contains(name) && !differs(name))
         .collect();
     assert!(missing.is_empty(), "no call of {missing:?}");
     let count: usize = GROUPS.iter().map(|(_, text)| calls(text).count()).sum();
     assert!(count > 700, "{count} calls");
+}
+
+fn differs(name: &str) -> bool {
+    DIFFERENCES.lines().filter_map(|line| line.split_once(": ")).any(|(command, _)| command == name)
 }
 
 /// The calls of a file with the numbers of their lines.
@@ -159,9 +196,17 @@ fn comparable(reply: &[u8], compares: Compares) -> Vec<u8> {
         Compares::Type => reply[..1].to_vec(),
         Compares::Elements => {
             let mut elements: Vec<_> =
-                Value::parse(reply).items().iter().map(|item| format!("{item:?}").into_bytes()).collect();
+                elements(Value::parse(reply)).iter().map(|item| format!("{item:?}").into_bytes()).collect();
             elements.sort();
             elements.concat()
         }
+    }
+}
+
+fn elements(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(items) | Value::Set(items) => items,
+        Value::Map(pairs) => pairs.into_iter().map(|(key, value)| Value::array([key, value])).collect(),
+        other => vec![other],
     }
 }

@@ -1,6 +1,9 @@
 //! MULTI, EXEC, DISCARD, WATCH and UNWATCH: as a single Redis answers them, as long as all keys live on one server.
 
-use crate::support::{PATIENCE, Redis, Resp, Shards, Value, wait_until};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use crate::support::{PATIENCE, Random, Redis, Resp, Shards, Value, wait_until};
 
 /// Conversations of which a Redis of its own and the proxy must have the same opinion. `A` and `B` are keys of one server.
 const CONVERSATIONS: &[&str] = &[
@@ -174,6 +177,49 @@ fn connections_are_kept_for_the_next_transaction() {
         // The look itself is one connection.
         assert!(after - before <= 2, "{} connections for 800 transactions", after - before);
     }
+}
+
+/// 300 transactions per second for a minute opened two connections after the first second, whenever two clients first happened to
+/// be in a transaction on one server at the same moment. `TRANSACTIONS_SECONDS=60` is the whole minute.
+#[test]
+fn three_hundred_transactions_per_second_open_no_connection_after_the_first_second() {
+    const PER_SECOND: u32 = 300;
+    const CLIENTS: usize = 30;
+    let seconds = std::env::var("TRANSACTIONS_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+    let shards = Shards::<3>::start("hash: murmur");
+    let (start, settled) = (Instant::now(), Barrier::new(CLIENTS + 1));
+    let opened =
+        || -> i64 { shards.servers.iter().map(|server| server.info("total_connections_received")).sum() };
+    let mut before = 0;
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let (mut client, settled) = (shards.client(), &settled);
+            scope.spawn(move || {
+                let mut random = Random::seeded(number as u64);
+                for round in 0..seconds * PER_SECOND / CLIENTS as u32 {
+                    if round == PER_SECOND / CLIENTS as u32 {
+                        // The count is taken, then all go on.
+                        settled.wait();
+                        settled.wait();
+                    }
+                    // Each at a moment of its own within its share of a second, so that some overlap by chance.
+                    let share = Duration::from_millis(1000) * CLIENTS as u32 / PER_SECOND;
+                    let due = share * round + share.mul_f64((random.bits() % 1000) as f64 / 1000.0);
+                    std::thread::sleep(due.saturating_sub(start.elapsed()));
+                    let key = format!("counter:{}", random.bits() % 1000);
+                    let replies = client.pipeline([&["MULTI"][..], &["INCR", &key], &["EXEC"]]);
+                    assert!(matches!(replies[2], Value::Array(_)), "{replies:?}");
+                }
+            });
+        }
+        settled.wait();
+        before = opened();
+        settled.wait();
+    });
+    // Each look is a connection, and counts itself.
+    let new = opened() - before - shards.servers.len() as i64;
+    println!("{} transactions in {:?}: {new} new connections", seconds * PER_SECOND, start.elapsed());
+    assert_eq!(new, 0, "connections opened after the first second");
 }
 
 #[test]

@@ -201,8 +201,9 @@ impl Resp {
             reply.extend_from_slice(b"\r\n");
             let announced = || length(&line[1..]).unwrap_or_else(|e| panic!("{e}")).unwrap_or(0);
             match line.first() {
-                Some(b'$') if line != b"$-1" => reply.extend(self.read_raw(announced() + 2)),
-                Some(b'*') => outstanding += announced(),
+                Some(b'$' | b'=') if line != b"$-1" => reply.extend(self.read_raw(announced() + 2)),
+                Some(b'*' | b'~' | b'>') => outstanding += announced(),
+                Some(b'%') => outstanding += 2 * announced(),
                 _ => {}
             }
         }
@@ -332,7 +333,7 @@ impl Value {
     pub fn parse(reply: &[u8]) -> Self {
         match Self::parse_one(reply) {
             Some((value, [])) => value,
-            other => panic!("not one RESP2 reply: {} ({other:?})", reply.escape_ascii()),
+            other => panic!("not one reply: {} ({other:?})", reply.escape_ascii()),
         }
     }
 
@@ -342,7 +343,7 @@ impl Value {
         let mut values = Vec::new();
         while !replies.is_empty() {
             let Some((value, rest)) = Self::parse_one(replies) else {
-                panic!("no RESP2 reply: {}", replies.escape_ascii());
+                panic!("no reply in: {}", replies.escape_ascii());
             };
             values.push(value);
             replies = rest;
@@ -367,21 +368,38 @@ impl Value {
                     Self::bulk(bulk)
                 }
             },
-            b'*' => match length(line).ok()? {
-                None => Self::Nil,
-                Some(n) => {
-                    let mut items = Vec::new();
-                    for _ in 0..n {
-                        let (item, after) = Self::parse_one(rest)?;
-                        items.push(item);
-                        rest = after;
-                    }
-                    Self::Array(items)
-                }
-            },
+            b'*' if line == b"-1" => Self::Nil,
+            b'*' => Self::Array(Self::parse_many(line, 1, &mut rest)?),
+            b'~' => Self::Set(Self::parse_many(line, 1, &mut rest)?),
+            b'>' => Self::Push(Self::parse_many(line, 1, &mut rest)?),
+            b'%' => {
+                let mut items = Self::parse_many(line, 2, &mut rest)?.into_iter();
+                Self::Map(std::iter::from_fn(|| Some((items.next()?, items.next()?))).collect())
+            }
+            b'_' => Self::Null,
+            b'#' => Self::Bool(line == b"t"),
+            b',' => Self::Double(text()),
+            b'(' => Self::BigNumber(text()),
+            b'=' => {
+                let (verbatim, after) = rest.split_at_checked(length(line).ok()??)?;
+                rest = after.strip_prefix(b"\r\n")?;
+                Self::Verbatim(verbatim.to_vec())
+            }
             _ => return None,
         };
         Some((value, rest))
+    }
+
+    /// As many replies at the beginning of `rest` as `digits` say, `each` times.
+    fn parse_many(digits: &[u8], each: usize, rest: &mut &[u8]) -> Option<Vec<Self>> {
+        let count = length(digits).ok()?? * each;
+        let mut items = Vec::new();
+        for _ in 0..count {
+            let (item, after) = Self::parse_one(rest)?;
+            items.push(item);
+            *rest = after;
+        }
+        Some(items)
     }
 
     /// Whether this is an error that begins so.

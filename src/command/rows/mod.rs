@@ -144,6 +144,7 @@ mod tests {
             "object|help",
             "function|dump",
             "function|list",
+            "command|docs",
             "lolwut",
             "time",
             "xgroup",

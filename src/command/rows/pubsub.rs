@@ -7,7 +7,7 @@ use crate::resp::Space;
 pub const ROWS: &[Row] = &[
     row("psubscribe", -2, PUBSUB | NOSCRIPT | LOADING | STALE, &[], Subscribe(Space::Pattern)),
     row("publish", 3, PUBSUB | LOADING | STALE | FAST, &[], Publish),
-    row("pubsub", -2, 0, &[], Unsupported(Administration)).subs(&[
+    row("pubsub", -2, 0, &[], Local(Help)).subs(&[
         row("pubsub|channels", -2, PUBSUB | LOADING | STALE, &[], Everywhere(AllKind::Join)),
         row("pubsub|help", 2, LOADING | STALE, &[], Local(Help)),
         row("pubsub|numpat", 2, PUBSUB | LOADING | STALE, &[], Everywhere(AllKind::Max)),

@@ -26,7 +26,7 @@ pub const ROWS: &[Row] = &[
         .acl(Categories::CONNECTION)
         .subs(&[
             row("command|count", 2, LOADING | STALE, &[], Local(Command(Count))).acl(Categories::CONNECTION),
-            row("command|docs", -2, LOADING | STALE, &[], Local(Command(Docs)))
+            row("command|docs", -2, LOADING | STALE, &[], AnyServer)
                 .hints(RANDOM_ORDER)
                 .acl(Categories::CONNECTION),
             row("command|getkeys", -3, LOADING | STALE, &[], Local(Command(GetKeys)))
