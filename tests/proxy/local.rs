@@ -201,7 +201,8 @@ fn command_tells_of_what_is_supported() {
     assert_eq!(ours.call(["COMMAND", "INFO"]).items().len() as i64, count);
     let info = ours.call(["COMMAND", "INFO", "monitor", "get", "nosuch"]);
     assert_eq!((&info.items()[0], &info.items()[2]), (&Value::Nil, &Value::Nil));
-    assert_eq!(ours.call(["COMMAND", "DOCS", "get"]), Value::array([]));
+    // A server knows the prose; redis-cli makes its hints of it.
+    assert_eq!(ours.call(["COMMAND", "DOCS", "get"]).items()[0], Value::bulk("get"));
     let list = ours.call(["COMMAND", "LIST", "FILTERBY", "PATTERN", "m*et*"]);
     let names: BTreeSet<&[u8]> = list.items().iter().map(Value::bytes).collect();
     assert!(names.contains(&b"mget"[..]) && names.contains(&b"msetnx"[..]), "{list:?}");
