@@ -69,7 +69,12 @@ fn three_shards_answer_as_one_server_in_both_protocols() {
         }
         let mut sides = [
             Side { protocol: "RESP2", theirs: redis.client(), ours: shards.client(), last: Vec::new() },
-            Side { protocol: "RESP3", theirs: three(redis.client()), ours: three(shards.client()), last: Vec::new() },
+            Side {
+                protocol: "RESP3",
+                theirs: three(redis.client()),
+                ours: three(shards.client()),
+                last: Vec::new(),
+            },
         ];
         for (line, call) in calls(text) {
             for side in &mut sides {
