@@ -205,6 +205,7 @@ fn three_hundred_transactions_per_second_open_no_connection_after_the_first_seco
                     // Each at a moment of its own within its share of a second, so that some overlap by chance.
                     let share = Duration::from_millis(1000) * CLIENTS as u32 / PER_SECOND;
                     let due = share * round + share.mul_f64((random.bits() % 1000) as f64 / 1000.0);
+                    #[allow(clippy::disallowed_methods)] // a steady rate is what is tested
                     std::thread::sleep(due.saturating_sub(start.elapsed()));
                     let key = format!("counter:{}", random.bits() % 1000);
                     let replies = client.pipeline([&["MULTI"][..], &["INCR", &key], &["EXEC"]]);
