@@ -98,7 +98,7 @@ mod tests {
             "# Keyspace\r\ndb0:keys=7,expires=3,avg_ttl=2000,subexpiry=0\r\n",
             "# Keyspace\r\n",
         ];
-        let sums = "a:b\n# Keyspace\ndb0:keys=12,expires=4,avg_ttl=1750\ndb3:keys=1,expires=0,avg_ttl=0\n\n";
+        let sums = "a:b\n# Keyspace\ndb0:keys=12,expires=4,avg_ttl=1750\ndb3:keys=1,expires=0,avg_ttl=0\n";
         assert_eq!(merged(&parts), sums);
     }
 
@@ -107,12 +107,12 @@ mod tests {
     fn a_server_that_gives_none_is_named() {
         let parts =
             ["# Keyspace\r\ndb0:keys=5,expires=1,avg_ttl=1000\r\n", "-ERR Connection refused: s1 (host:1)"];
-        let text = "a:b\n# Keyspace\nkeyspace_incomplete:ERR Connection refused: s1 (host:1)\n\n";
+        let text = "a:b\n# Keyspace\nkeyspace_incomplete:ERR Connection refused: s1 (host:1)\n";
         assert_eq!(merged(&parts), text);
     }
 
     #[test]
     fn what_makes_no_sense_is_left_out() {
-        assert_eq!(merged(&["db0:keys=x\r\ndbx:keys=1\r\ndb1\r\nfoo:keys=1"]), "a:b\n# Keyspace\n\n");
+        assert_eq!(merged(&["db0:keys=x\r\ndbx:keys=1\r\ndb1\r\nfoo:keys=1"]), "a:b\n# Keyspace\n");
     }
 }
