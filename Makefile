@@ -3,7 +3,7 @@
 CARGO ?= cargo
 , := ,
 
-.PHONY: help build man deb demo test test-clients soak fuzz bench bench-core bench-side-by-side scenario-openresty footprint reliability instructions \
+.PHONY: help build man deb demo test test-clients soak fuzz bench bench-core bench-side-by-side scenario-openresty footprint reliability subscribers instructions \
         instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
@@ -74,6 +74,11 @@ scenario-openresty: ## nginx with Lua under ab, direct and through shardwise; SI
 	tests/setup.sh openresty
 	$(CARGO) build --release --locked
 	python3 benches/openresty.py $(if $(filter large,$(SIZE)),--rounds 3 --short 5000$(,)10000$(,)20000$(,)40000 --pooled 1000000) $(OPTIONS)
+
+subscribers: ## 10,000 subscribers of one channel, ten of which stop reading (a minute)
+	tests/setup.sh demo
+	$(CARGO) build --release --locked
+	python3 benches/subscribers.py $(OPTIONS)
 
 instructions: ## instructions of the pure core, under callgrind: fails if a piece needs 10% more than recorded
 	tests/setup.sh instructions
