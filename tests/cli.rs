@@ -4,6 +4,7 @@ mod cli {
     mod background;
     mod bench;
     mod bench_faults;
+    mod descriptors;
     mod ejection;
     mod options;
     mod signals;

@@ -6,7 +6,6 @@ mod cli;
 mod daemon;
 mod describe;
 mod explain;
-mod fd_limit;
 mod logging;
 mod pid_file;
 mod serve;

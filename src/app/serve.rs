@@ -13,7 +13,6 @@ use tracing::{error, info, warn};
 
 use super::cli::ServeOptions;
 use super::daemon::{self, Readiness, Side};
-use super::fd_limit;
 use super::logging::{self, Log, Sink};
 use super::pid_file::PidFile;
 use super::refuse;
@@ -116,7 +115,6 @@ fn start(options: &ServeOptions, config: Arc<Config>, log: Log) -> Result<Starte
     give_memory_back();
     let workers = workers(options.threads.unwrap_or(config.process.threads));
     announce(options, &config, workers);
-    fd_limit::raise(&config, workers);
     let stats = Listen::Tcp { host: options.stats_addr.clone(), port: options.stats_port };
     let (predecessor, inherited) = inherited(&config)?;
     let doors = Doors::open(&config, workers, &stats, inherited).map_err(StartError::Open)?;

@@ -12,6 +12,7 @@ mod doors;
 mod drain;
 mod entrances;
 mod exposition;
+mod fd_limit;
 pub mod handover;
 mod health;
 mod http;
@@ -139,7 +140,8 @@ impl Control {
     ) -> io::Result<Self> {
         let (publisher, published) = Publisher::first(config.clone(), workers);
         let (notify, notices) = mpsc::channel(NOTICES);
-        let census = Arc::new(Census::new(config.process.max_clients));
+        let room = fd_limit::raise(&config, workers);
+        let census = Arc::new(Census::new(config.process.max_clients, room));
         let scripts = Arc::new(Scripts::default());
         let workers = (0..workers)
             .map(|index| {
@@ -346,7 +348,7 @@ impl Control {
         let before = self.sources.now();
         let health = Arc::new(before.health.carried(&Kept::between(&self.config, &config)));
         let started = Instant::now();
-        self.census.set_limit(config.process.max_clients);
+        self.census.set_limit(config.process.max_clients, fd_limit::raise(&config, self.workers.len()));
         self.board.adopt(config.clone(), health.clone());
         let published = self.publisher.now();
         let generation = published.generation.clone();

@@ -14,6 +14,8 @@ use crate::units::{Limit, Mode};
 #[derive(Debug)]
 pub struct Census {
     all: Count,
+    /// For how many there are descriptors.
+    room: AtomicU32,
     last_id: AtomicU64,
 }
 
@@ -56,20 +58,21 @@ enum Room {
 }
 
 impl Census {
-    /// Nobody; `limit` is `max_clients`.
-    pub fn new(limit: Limit<u32>) -> Self {
-        Self { all: Count::new(limit), last_id: AtomicU64::new(0) }
+    /// Nobody; `limit` is `max_clients`, and for `room` clients there are descriptors.
+    pub fn new(limit: Limit<u32>, room: u32) -> Self {
+        Self { all: Count::new(limit), room: AtomicU32::new(room), last_id: AtomicU64::new(0) }
     }
 
-    /// Another `max_clients` from now on.
-    pub fn set_limit(&self, limit: Limit<u32>) {
+    /// Another `max_clients` and another number of descriptors from now on.
+    pub fn set_limit(&self, limit: Limit<u32>, room: u32) {
         self.all.limit.set(limit);
+        self.room.store(room, Ordering::Relaxed);
     }
 
     /// Lets one more client of a pool in, if there is room; `address` if the pool wants it. Pair with [`Census::leave`]
     /// if it got a number.
     pub fn enter(&self, pool: &Seats, address: Option<IpAddr>) -> Admission {
-        let (all, of_pool) = (self.all.enter(), pool.all.enter());
+        let (all, of_pool) = (self.enter_room(), pool.all.enter());
         let of_address = address.map_or(Room::Free, |address| pool.enter_from(address));
         let mut admission = Admission {
             id: None,
@@ -91,6 +94,17 @@ impl Census {
             admission.id = Some(self.last_id.fetch_add(1, Ordering::Relaxed) + 1);
         }
         admission
+    }
+
+    /// A place in the process. Clients past the descriptors would take those of the connections to their servers.
+    fn enter_room(&self) -> Room {
+        let room = self.all.enter();
+        if room != Room::Refused && self.all.taken.load(Ordering::Relaxed) > self.room.load(Ordering::Relaxed)
+        {
+            self.all.leave();
+            return Room::Refused;
+        }
+        room
     }
 
     /// A client of a pool is gone; `address` as it came in with.
@@ -224,7 +238,7 @@ mod tests {
 
     #[test]
     fn who_was_refused_takes_no_place() {
-        let census = Census::new(Limit::enforced(100));
+        let census = Census::new(Limit::enforced(100), u32::MAX);
         let seats = Seats::new(Limit::enforced(3), Limit::enforced(2));
         let [a, b] = [address("10.0.0.1"), address("10.0.0.2")];
         assert!(census.enter(&seats, a).id.is_some() && census.enter(&seats, a).id.is_some());
@@ -241,8 +255,19 @@ mod tests {
     }
 
     #[test]
+    fn whoever_has_no_descriptor_is_refused() {
+        let census = Census::new(Limit::off(), 2);
+        let seats = Seats::default();
+        assert!((0..2).all(|_| census.enter(&seats, None).id.is_some()));
+        assert_eq!(census.enter(&seats, None).id, None);
+        census.leave(&seats, None);
+        assert!(census.enter(&seats, None).id.is_some());
+        assert_eq!(census.enter(&seats, None).id, None);
+    }
+
+    #[test]
     fn a_limit_that_only_counts_refuses_nobody() {
-        let census = Census::new(Limit::off());
+        let census = Census::new(Limit::off(), u32::MAX);
         let observe = Limit { at: 1, mode: Mode::Observe };
         let seats = Seats::new(observe, observe);
         let first = census.enter(&seats, address("2001:db8::1"));

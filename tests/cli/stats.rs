@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::support::{PATIENCE, Port, Process, Shardwise, wait_until};
+use crate::support::{PATIENCE, Port, Shardwise, wait_until};
 use crate::{stdout, yaml};
 
 fn ask(address: &str, request: &[u8]) -> String {
@@ -15,7 +15,7 @@ fn ask(address: &str, request: &[u8]) -> String {
     text
 }
 
-fn parsed(address: &str) -> serde_json::Value {
+pub(crate) fn parsed(address: &str) -> serde_json::Value {
     serde_json::from_str(&ask(address, b"")).expect("JSON")
 }
 
@@ -85,29 +85,4 @@ fn clients_are_counted_at_once_and_spread_evenly() {
     clients.extend((0..9).map(|_| TcpStream::connect(port.address()).unwrap()));
     wait_until("the new ones", PATIENCE, || pool("client_connections") == 16);
     assert_eq!((pool("client_connections_least"), pool("client_connections_most")), (4, 4));
-}
-
-/// Too few file descriptors (B30): accepting pauses, is logged once, and goes on when clients have left.
-#[test]
-fn running_out_of_descriptors_is_survived_and_logged_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let (port, stats) = (Port::claim(), Port::claim());
-    std::fs::write(dir.path().join("conf.yml"), yaml(&port.address())).unwrap();
-    // Root could raise its own limit; without that capability it can't.
-    let script =
-        format!("ulimit -n 100; exec {} -c conf.yml -s {} --threads 2", Shardwise::PROGRAM, stats.number());
-    let args = ["--bounding-set=-sys_resource", "--inh-caps=-sys_resource", "--", "sh", "-c", &script];
-    let mut proxy = Process::start("proxy", "/usr/bin/setpriv", &args.map(str::to_owned), dir.path());
-    proxy.wait_ready(|| port.is_listened_on() && stats.is_listened_on());
-    assert!(proxy.log().contains("limit of open files is too low"), "{}", proxy.log());
-
-    let clients: Vec<TcpStream> = (0..150).map(|_| TcpStream::connect(port.address()).unwrap()).collect();
-    wait_until("the limit to be hit", PATIENCE, || proxy.log().contains("cannot accept clients"));
-    drop(clients);
-    let left = || parsed(&stats.address())["alpha"]["client_connections"] == 0;
-    wait_until("the clients' leaving to be noticed", PATIENCE, left);
-    let _another = TcpStream::connect(port.address()).unwrap();
-    let served = || parsed(&stats.address())["alpha"]["client_connections"] == 1;
-    wait_until("another client to be served", PATIENCE, served);
-    assert_eq!(proxy.log().matches("cannot accept clients").count(), 1, "{}", proxy.log());
 }

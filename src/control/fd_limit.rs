@@ -1,10 +1,10 @@
-//! Raises the limit of open files to what the configuration needs.
+//! Raises the limit of open files to what the configuration needs, and keeps clients from taking what others need.
 
 use rlimit::{Resource, getrlimit, setrlimit};
 use tracing::{info, warn};
 
+use super::doors::sockets;
 use crate::config::Config;
-use crate::control::sockets;
 use crate::units::Limit;
 
 /// For the log, the config file, stats readers, probes and the runtime.
@@ -27,14 +27,15 @@ struct Need {
     least_clients: u64,
 }
 
-/// Raises the soft limit, and the hard one where that is allowed and needed. Warns if it is still too low.
-pub fn raise(config: &Config, workers: usize) {
+/// Raises the soft limit, and the hard one where that is allowed and needed. Warns if it is still too low. Returns how many
+/// clients there are descriptors for: more would take those of the server connections, and nobody would be served.
+pub(super) fn raise(config: &Config, workers: usize) -> u32 {
     let need = need(config, workers as u64);
     let (soft, hard) = match getrlimit(Resource::NOFILE) {
         Ok(limits) => limits,
         Err(error) => {
             warn!("cannot see the limit of open files: {error}");
-            return;
+            return u32::MAX;
         }
     };
     let least = need.fixed + need.least_clients;
@@ -51,11 +52,18 @@ pub fn raise(config: &Config, workers: usize) {
         warn!(
             limit = reached,
             needed = least,
-            "the limit of open files is too low: clients will have to wait"
+            clients = room(reached, need.fixed),
+            "the limit of open files is too low: clients beyond this number are refused"
         );
     } else if reached > soft {
         info!(from = soft, to = reached, "raised the limit of open files");
     }
+    room(reached, need.fixed)
+}
+
+/// At least one: a proxy for nobody is of no use.
+fn room(limit: u64, fixed: u64) -> u32 {
+    u32::try_from(limit.saturating_sub(fixed).max(1)).unwrap_or(u32::MAX)
 }
 
 fn need(config: &Config, workers: u64) -> Need {
