@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use shardwise::command::{Call, CommandTable, Handling};
 use shardwise::config::Distribution;
 use shardwise::hash::KeyHash;
-use shardwise::resp::{ArgSpan, Args, Limits, ReplyScanner, RequestScanner, Scanned, encode};
+use shardwise::resp::{ArgSpan, Args, Limits, Protocol, ReplyScanner, RequestScanner, Scanned, encode};
 use shardwise::router::{FoldError, Plan, Rules, plan};
 use shardwise::topology::{Draw, ServerIx, Topology};
 
@@ -48,16 +48,19 @@ pub fn calls(input: &[u8]) {
     }
 }
 
-/// Replies as they may come from broken servers: they are merged to one reply, or refused, and nothing else.
+/// Replies as they may come from broken servers: they are merged to one reply, or refused, and nothing else. The merged one is of
+/// the protocol that the parts are of; what is no reply of RESP2 never gets past a connection that speaks it.
 pub fn folds(input: &[u8]) {
     let Some((&count, bytes)) = input.split_first() else { return };
     let parts: Vec<&[u8]> = bytes.splitn(usize::from(count % 5) + 1, |byte| *byte == 0).collect();
     let order: Vec<u16> = (0..usize::from(count / 5)).map(|i| (i % parts.len()) as u16).collect();
     use shardwise::router::Fold;
+    let is_resp2 = |part: &&[u8]| ReplyScanner::default().scan(part) == Ok(Some(part.len()));
+    let protocol = if parts.iter().all(is_resp2) { Protocol::Resp2 } else { Protocol::Resp3 };
     for fold in [Fold::Concat { order }, Fold::Sum, Fold::AllOk] {
         let mut out = Vec::new();
         match fold.merge(&parts, &mut out) {
-            Ok(()) => assert_eq!(ReplyScanner::default().scan(&out), Ok(Some(out.len()))),
+            Ok(()) => assert_eq!(ReplyScanner::of(protocol).scan(&out), Ok(Some(out.len()))),
             Err(FoldError::ErrorReply(part) | FoldError::Unexpected(part)) => assert!(part < parts.len()),
             Err(FoldError::CursorTooBig) => {}
         }
