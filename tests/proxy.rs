@@ -23,6 +23,7 @@ mod proxy {
     mod metrics;
     mod placement;
     mod protocol;
+    mod proxy_protocol;
     mod pubsub;
     mod read_only;
     mod reload;

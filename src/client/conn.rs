@@ -6,7 +6,7 @@ mod moving;
 mod operator;
 mod phase;
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -27,7 +27,7 @@ use super::session::{Session, Verdict};
 use super::watch::Watch;
 use crate::dispatch::{Payload, Pool};
 use crate::exchange::{Flush, Inbox, Moment, Outbox, Recipient, Took, Written};
-use crate::net::Stream;
+use crate::net::{Announced, Stream};
 use crate::resp::{
     ArgSpan, Args, ErrorReply, Limits, ProtocolError, RequestScanner, Scanned, inline_to_array,
 };
@@ -49,6 +49,8 @@ pub struct ClientConn {
     hold: Cell<Option<Hold>>,
     task: RefCell<Option<Waker>>,
     pub(super) ages: Ages,
+    /// Whom a load balancer has named.
+    announced: OnceCell<Box<Announced>>,
     /// With a `client_rate` only.
     bucket: Option<Box<Bucket>>,
     /// Runs while requests wait for time to pass.
@@ -106,6 +108,7 @@ impl ClientConn {
             hold: Cell::new(None),
             task: RefCell::new(None),
             ages: Ages::new(tick),
+            announced: OnceCell::new(),
             bucket,
             pause: RefCell::new(None),
             watch,
@@ -175,7 +178,10 @@ impl ClientConn {
 
     /// Where it is and where it has reached us.
     pub(super) fn addresses(&self) -> (String, String) {
-        self.stream.borrow().addresses()
+        match self.announced.get() {
+            Some(announced) => (announced.source.to_string(), announced.destination.to_string()),
+            None => self.stream.borrow().addresses(),
+        }
     }
 
     /// The pool that it is a client of.

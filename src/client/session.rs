@@ -1,5 +1,6 @@
 //! What a client may do now, and what becomes of each of its requests.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ use crate::command::{Call, CallError, ClientQuery, Flags, Local, ScriptUse, Time
 use crate::config;
 use crate::dispatch::{Payload, Pool, Route};
 use crate::exchange::{Outbox, Recipient, Replies};
+use crate::net::Announced;
 use crate::resp::{Args, ErrorReply, Limits, Protocol};
 use crate::router::Plan;
 
@@ -47,6 +49,9 @@ pub struct Carried {
     name: Option<Vec<u8>>,
     db: u32,
     resp3: bool,
+    /// Whom a load balancer has named: the client, and what it came to.
+    #[serde(default)]
+    announced: Option<(SocketAddr, SocketAddr)>,
 }
 
 /// What became of a request.
@@ -76,6 +81,18 @@ impl From<Result<(), Fenced>> for Verdict {
     }
 }
 
+impl Carried {
+    /// With the addresses that a load balancer has named.
+    pub(super) fn with(self, announced: Option<Announced>) -> Self {
+        Self { announced: announced.map(|at| (at.source, at.destination)), ..self }
+    }
+
+    /// The addresses that a load balancer has named.
+    pub fn announced(&self) -> Option<Announced> {
+        self.announced.map(|(source, destination)| Announced { source, destination })
+    }
+}
+
 impl Session {
     /// A client that has just connected.
     pub fn new(pool: &config::Pool) -> Self {
@@ -99,12 +116,13 @@ impl Session {
         }
         let name = self.name.as_ref().map(|name| name.to_vec());
         let Target { db, protocol } = self.target;
-        Some(Carried { authenticated: self.authenticated, name, db, resp3: protocol == Protocol::Resp3 })
+        let resp3 = protocol == Protocol::Resp3;
+        Some(Carried { authenticated: self.authenticated, name, db, resp3, announced: None })
     }
 
     /// A client that comes from another process.
     pub fn resumed(carried: Carried) -> Self {
-        let Carried { authenticated, name, db, resp3 } = carried;
+        let Carried { authenticated, name, db, resp3, announced: _ } = carried;
         let protocol = if resp3 { Protocol::Resp3 } else { Protocol::Resp2 };
         Self {
             authenticated,

@@ -39,7 +39,7 @@ pub use docs::reference;
 pub use error::{ConfigError, ConfigErrors, Reason, SecretError, ServerError};
 pub use findings::Warning;
 pub use kept::{Kept, KeptPool};
-pub use pool::{Distribution, Ping, Pool, Readmit};
+pub use pool::{Distribution, Ping, Pool, ProxyProtocol, Readmit};
 pub use process::{LogFormat, Process, Threads};
 pub use secret::{Outside, SecretFile};
 pub use server::Server;

@@ -49,6 +49,8 @@ pub struct Pool {
     pub server_retry_timeout: Duration,
     /// `server_failure_limit`: consecutive failures until ejection. Default 2 (0 is 1).
     pub server_failure_limit: NonZeroU32,
+    /// `proxy_protocol`. Default off.
+    pub proxy_protocol: ProxyProtocol,
     /// `ping`. Default reject.
     pub ping: Ping,
     /// `readmit`. Default probe.
@@ -133,6 +135,15 @@ pub enum Ping {
     Reply,
 }
 
+/// Whether connections begin with a header of the PROXY protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyProtocol {
+    /// They begin with a request.
+    Off,
+    /// With a header of version 1 or 2, all of them.
+    V1V2,
+}
+
 /// How an ejected server comes back after `server_retry_timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readmit {
@@ -144,4 +155,5 @@ pub enum Readmit {
 
 named!(Distribution { Ketama = "ketama", Modula = "modula", Random = "random" });
 named!(Ping { Reject = "reject", Reply = "reply" });
+named!(ProxyProtocol { Off = "off", V1V2 = "v1v2" });
 named!(Readmit { Probe = "probe", Optimistic = "optimistic" });

@@ -9,7 +9,7 @@ use crate::units::{Limit, Listen};
 
 use super::error::Reason;
 use super::keys::{Absent, Field, INT_MAX, Key, Origin, Zero};
-use super::pool::{Distribution, Ping, Pool, Readmit};
+use super::pool::{Distribution, Ping, Pool, ProxyProtocol, Readmit};
 use super::raw::{Entries, Node, Text};
 
 /// A pool while its keys are read. The blanks in `pool` are filled before it leaves the module.
@@ -46,6 +46,7 @@ impl Draft {
             server_connections: NonZeroU32::MIN,
             server_retry_timeout: Duration::ZERO,
             server_failure_limit: NonZeroU32::MIN,
+            proxy_protocol: ProxyProtocol::Off,
             ping: Ping::Reject,
             readmit: Readmit::Probe,
             probe_interval: Duration::ZERO,
@@ -230,6 +231,19 @@ pub(super) static KEYS: &[Key<Draft>] = &[
             draft.pool.server_failure_limit = NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
         }),
         meaning: "Consecutive failures at which a server is ejected. 0 is 1.",
+    },
+    Key {
+        name: "proxy_protocol",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("off"),
+        field: Field::Choice(
+            "off or v1v2",
+            || ProxyProtocol::ALL.iter().map(|one| one.name()).collect(),
+            |draft, text| put(&mut draft.pool.proxy_protocol, ProxyProtocol::from_name(text)),
+        ),
+        meaning: "`v1v2`: every connection begins with a header of the PROXY protocol, as load balancers send it (HAProxy's \
+                  `send-proxy`); the client's address is the one that it names, in `clients_per_address`, CLIENT LIST and the log. \
+                  A connection without one is closed.",
     },
     Key {
         name: "ping",

@@ -131,6 +131,7 @@ block! {
         fragments: Counter, "parts that multi-key requests were split into";
         client_total as "client_connections_opened": Counter, "client connections accepted, refused ones included";
         scripts_loaded: Counter, "scripts that the proxy gave to a server that lacked them";
+        proxy_header_errors: Counter, "connections closed because no proper header of the PROXY protocol came first";
         client_refused: Counter, "client connections refused by client_connections, max_clients or clients_per_address";
         reply_cut: Counter, "client connections closed because a server failed in the middle of a large reply";
         auth_failures: Counter, "wrong passwords";

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -11,10 +12,12 @@ use std::time::Instant;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::Notify;
 
+use super::greeting::greet;
 use super::world::World;
 use super::{Carried, DoorId, Moved};
 use crate::client::{ClientConn, Closed};
-use crate::net::{AcceptTrouble, AfterFailure, Listener, Peer, Stream};
+use crate::config::ProxyProtocol;
+use crate::net::{AcceptTrouble, AfterFailure, Announced, Listener, Peer, Stream};
 use crate::topology::PoolId;
 
 /// A listener on this thread's runtime.
@@ -31,6 +34,16 @@ pub(super) struct Door {
     /// Another process listens there, too: what is queued is its own.
     released: Cell<bool>,
     wake: Notify,
+}
+
+/// How a client comes.
+pub(super) enum Arrival {
+    /// It has just connected.
+    New,
+    /// Through a load balancer that has named it, and with what it has sent already.
+    Announced(Option<Announced>, Vec<u8>),
+    /// From another process, with the beginning of a request.
+    Moved(Carried, Vec<u8>),
 }
 
 /// The last sweep of a listener takes at most so many connections.
@@ -79,7 +92,7 @@ pub(super) fn adopt(world: &Rc<World>, pool: PoolId, peer: Peer) {
 pub(super) fn resume(world: &Rc<World>, pool: PoolId, moved: Moved) {
     let Moved { socket, carried, input } = moved;
     match Stream::from_descriptor(socket) {
-        Ok(stream) => enter(world, pool, stream, Some((carried, input))),
+        Ok(stream) => enter(world, pool, stream, Arrival::Moved(carried, input)),
         Err(error) => tracing::warn!(%error, "the socket of a client from before could not be registered"),
     }
 }
@@ -128,13 +141,17 @@ fn sweep(world: &Rc<World>, pool: PoolId, listener: &Listener) {
 
 /// A task for the client, if the limits leave room for it. The client of a pool that has gone meanwhile is closed.
 fn welcome(world: &Rc<World>, id: PoolId, stream: Stream) {
-    enter(world, id, stream, None);
+    let announces = world.pools.place(id).map(|place| place.pool.config().proxy_protocol);
+    match announces {
+        Some(ProxyProtocol::V1V2) => greet(world, id, stream),
+        Some(ProxyProtocol::Off) | None => enter(world, id, stream, Arrival::New),
+    }
 }
 
-fn enter(world: &Rc<World>, id: PoolId, stream: Stream, before: Option<(Carried, Vec<u8>)>) {
+pub(super) fn enter(world: &Rc<World>, id: PoolId, stream: Stream, arrival: Arrival) {
     world.own.clients_total.add(1);
     let Some(place) = world.pools.place(id) else { return };
-    let address = place.seats.wants_address().then(|| stream.peer_ip()).flatten();
+    let address = place.seats.wants_address().then(|| arrival.address(&stream)).flatten();
     let admission = world.census.enter(&place.seats, address);
     let stats = &place.pool.stats;
     stats.over_client_connections.add(u64::from(admission.over_clients));
@@ -147,9 +164,14 @@ fn enter(world: &Rc<World>, id: PoolId, stream: Stream, before: Option<(Carried,
     world.own.clients.add(1);
     let pool = Rc::clone(&place.pool);
     let watch = Rc::clone(&world.watch);
-    let client = match before {
-        None => ClientConn::new(stream, number, pool, watch),
-        Some((carried, input)) => ClientConn::continued(stream, number, pool, watch, (carried, input)),
+    let client = match arrival {
+        Arrival::New => ClientConn::new(stream, number, pool, watch),
+        Arrival::Announced(announced, input) => {
+            ClientConn::announced(stream, number, pool, watch, (announced, input))
+        }
+        Arrival::Moved(carried, input) => {
+            ClientConn::continued(stream, number, pool, watch, (carried, input))
+        }
     };
     if place.leaving.get() {
         client.drain();
@@ -199,5 +221,19 @@ impl Watched {
             Self::Tcp(listener) => listener.poll_accept(cx).map_ok(|(stream, _)| Stream::Tcp(stream)),
             Self::Unix(listener) => listener.poll_accept(cx).map_ok(|(stream, _)| Stream::Unix(stream)),
         }
+    }
+}
+
+// === impl Arrival ===
+
+impl Arrival {
+    /// The client's own IP address; none on a unix socket.
+    fn address(&self, stream: &Stream) -> Option<IpAddr> {
+        let announced = match self {
+            Self::New => None,
+            Self::Announced(announced, _) => *announced,
+            Self::Moved(carried, _) => carried.announced(),
+        };
+        announced.map_or_else(|| stream.peer_ip(), |announced| Some(announced.source.ip()))
     }
 }

@@ -10,6 +10,7 @@
 mod accept;
 mod ask;
 mod census;
+mod greeting;
 mod pools;
 mod world;
 

@@ -48,6 +48,10 @@ pub(super) struct World {
     pub(super) doors: RefCell<HashMap<DoorId, Rc<Door>>>,
     /// A client or a listener has gone: a drain may be over.
     pub(super) changed: Notify,
+    /// Connections whose PROXY header has not come.
+    pub(super) greeted: Cell<u32>,
+    /// The second in which a bad one was logged.
+    pub(super) complained: Cell<Option<u32>>,
     phase: Cell<Phase>,
     /// Where clients go when another process takes over.
     successor: RefCell<Option<mpsc::UnboundedSender<(PoolId, Moved)>>>,
@@ -163,6 +167,8 @@ impl World {
             watch: Rc::new(Watch::new(slower_than(&seed.published.borrow().generation.config))),
             doors: RefCell::default(),
             changed: Notify::new(),
+            greeted: Cell::new(0),
+            complained: Cell::new(None),
             phase: Cell::new(Phase::Serving),
             successor: RefCell::default(),
         }

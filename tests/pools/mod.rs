@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use shardwise::config::{Distribution, Ping, Pool, Readmit, Server};
+use shardwise::config::{Distribution, Ping, Pool, ProxyProtocol, Readmit, Server};
 use shardwise::hash::KeyHash;
 use shardwise::units::{Endpoint, Limit, Listen};
 
@@ -30,6 +30,7 @@ pub fn pool(hash: KeyHash, distribution: Distribution, mut servers: Vec<Server>)
         server_connections: some(1),
         server_retry_timeout: Duration::from_secs(30),
         server_failure_limit: some(2),
+        proxy_protocol: ProxyProtocol::Off,
         ping: Ping::Reject,
         readmit: Readmit::Probe,
         probe_interval: Duration::from_secs(1),

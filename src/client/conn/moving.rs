@@ -10,7 +10,7 @@ use crate::client::session::{Carried, Session};
 use crate::client::watch::Watch;
 use crate::dispatch::Pool;
 use crate::exchange::Replies;
-use crate::net::Stream;
+use crate::net::{Announced, Stream};
 
 /// A client between two processes.
 #[derive(Debug)]
@@ -37,7 +37,8 @@ impl ClientConn {
 
     /// The client itself, after [`ClientConn::run`] has ended with [`Closed::Moved`].
     pub fn into_moved(&self) -> Option<Moved> {
-        let carried = self.session.borrow().carried()?;
+        let carried =
+            self.session.borrow().carried()?.with(self.announced.get().map(|announced| **announced));
         let socket = self.stream.replace(Stream::Closed).into_descriptor()?;
         let input = self.input.take().map_or_else(BytesMut::new, |mut input| input.inbox.take());
         Some(Moved { socket, carried, input: input.to_vec() })
@@ -51,8 +52,24 @@ impl ClientConn {
         watch: Rc<Watch>,
         (carried, bytes): (Carried, Vec<u8>),
     ) -> Rc<Self> {
-        let client = Self::new(stream, id, pool, watch);
+        let announced = carried.announced();
+        let client = Self::announced(stream, id, pool, watch, (announced, bytes));
         client.session.replace(Session::resumed(carried));
+        client
+    }
+
+    /// A client that a load balancer has named, and what it has sent already.
+    pub fn announced(
+        stream: Stream,
+        id: u64,
+        pool: Rc<Pool>,
+        watch: Rc<Watch>,
+        (announced, bytes): (Option<Announced>, Vec<u8>),
+    ) -> Rc<Self> {
+        let client = Self::new(stream, id, pool, watch);
+        if let Some(announced) = announced {
+            client.announced.get_or_init(|| Box::new(announced));
+        }
         if !bytes.is_empty() {
             let mut input = Input::default();
             let buffers = &client.pool.turn.buffers;

@@ -14,7 +14,7 @@ impl ClientConn {
             id: self.id,
             pool: self.pool.config().name.clone(),
             address: self.address(),
-            local_address: self.stream.borrow().local_address(),
+            local_address: self.local_address(),
             name: self.name(),
             age: now.since(self.since),
             idle: now.since(self.seen.get()),
@@ -35,7 +35,17 @@ impl ClientConn {
 
     /// Where it came from.
     pub fn address(&self) -> String {
-        self.stream.borrow().peer_address()
+        match self.announced.get() {
+            Some(announced) => announced.source.to_string(),
+            None => self.stream.borrow().peer_address(),
+        }
+    }
+
+    fn local_address(&self) -> String {
+        match self.announced.get() {
+            Some(announced) => announced.destination.to_string(),
+            None => self.stream.borrow().local_address(),
+        }
     }
 
     /// What it calls itself; empty if it hasn't.
