@@ -278,6 +278,7 @@ fn generations_share_what_stays() {
     let process = Process {
         threads: Threads::Auto,
         max_clients: Limit::off(),
+        max_buffers: Limit::off(),
         drain_timeout: Duration::from_secs(10),
         log_format: LogFormat::Text,
         metrics: None,

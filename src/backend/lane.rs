@@ -135,11 +135,24 @@ impl Lane {
     #[inline]
     fn takes(&self, unwritten: usize) -> bool {
         let limit = &self.shared.settings.queue;
-        if !limit.is_met(unwritten) {
-            return true;
+        if limit.is_met(unwritten) {
+            self.shared.stats.over_server_queue.add(1);
+            if !limit.only_counts() {
+                return false;
+            }
         }
-        self.shared.stats.over_server_queue.add(1);
-        limit.only_counts()
+        !(unwritten > 0 && self.shared.turn.buffers.account.is_spent() && self.is_past_budget(unwritten))
+    }
+
+    /// With `max_buffers` spent: whether this server's requests have more than their fair part of it.
+    #[cold]
+    fn is_past_budget(&self, unwritten: usize) -> bool {
+        let account = &self.shared.turn.buffers.account;
+        if !account.is_due(unwritten) {
+            return false;
+        }
+        self.shared.stats.over_max_buffers.add(1);
+        !account.only_counts()
     }
 
     /// Opens the connection if nobody has yet.

@@ -301,6 +301,7 @@ impl Shared {
     #[inline]
     pub(super) fn show_queues(&self, pipe: &mut Pipe) {
         let (before, now) = pipe.show();
+        self.turn.buffers.account.change(before.waiting_bytes as usize, now.waiting_bytes as usize);
         let stats = &self.stats;
         stats.in_queue.add(now.waiting.wrapping_sub(before.waiting));
         stats.in_queue_bytes.add(now.waiting_bytes.wrapping_sub(before.waiting_bytes));

@@ -43,6 +43,7 @@ pub(super) const OUT_HARD: u8 = 4;
 const OUT_STALL: u8 = 8;
 const IDLE: u8 = 16;
 const FIRST: u8 = 32;
+pub(super) const MAX_BUFFERS: u8 = 64;
 
 /// How long a client that has closed its side waits for what is due, where the pool's timeout doesn't say more: a
 /// server that hangs must not keep it for ever.

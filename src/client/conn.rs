@@ -249,6 +249,11 @@ impl ClientConn {
         let mut input = self.input.take().map_or_else(Input::default, |kept| *kept);
         let buffers = &self.pool.turn.buffers;
         let missing = input.scanner.missing(input.inbox.len());
+        if missing > 0 && self.has_no_room(input.inbox.len(), missing) {
+            Outbox::answer(recipient, |out| ErrorReply::out_of_buffers().encode(out));
+            self.phase.set(Phase::Closing(Closed::BufferLimit));
+            return Poll::Ready(());
+        }
         let mut buffer = input.inbox.buffer(missing, buffers);
         let polled = stream.poll_read_into(cx, &mut buffer);
         drop(stream);
@@ -511,10 +516,13 @@ impl Flush for ClientConn {
         } else {
             self.outbox.unmark();
         }
+        let unsent = self.outbox.charge();
         if self.outbox.is_cut() {
             self.end(Closed::ReplyCut);
-        } else if self.pool.config().out_hard.is_met(self.outbox.unsent()) && self.is_past_hard() {
+        } else if self.pool.config().out_hard.is_met(unsent) && self.is_past_hard() {
             self.end(Closed::OutputLimit);
+        } else if unsent > 0 && self.is_past_budget(unsent) {
+            self.end(Closed::BufferLimit);
         } else if self.hold.get().is_some() || self.phase.get() != Phase::Open {
             self.wake();
         }

@@ -15,6 +15,9 @@ use super::raw::Text;
 /// Longest name of the handover socket: that of a unix socket, less what is put behind it for a moment.
 const MOST_SOCKET_PATH: usize = 90;
 
+const MB: u64 = 1 << 20;
+const GB: u64 = 1 << 30;
+
 /// Most worker threads.
 const MOST_THREADS: u32 = 1024;
 
@@ -25,6 +28,8 @@ pub struct Process {
     pub threads: Threads,
     /// `max_clients`: most clients at once in the whole process; off: as many as file descriptors allow.
     pub max_clients: Limit<u32>,
+    /// `max_buffers`: bytes in the buffers of all clients and servers together. Default 2 GiB.
+    pub max_buffers: Limit<usize>,
     /// How long a drain (SIGTERM) may take before what is left is cut. Default 10 s.
     pub drain_timeout: Duration,
     /// Text or JSON lines. Default text.
@@ -93,6 +98,16 @@ pub(super) static KEYS: &[Key<ProcessDraft>] = &[
         field: Field::LimitNumber(0..=INT_MAX, Zero::IsOff, |draft, v| draft.process.max_clients = v),
         meaning: "Most clients at once in the whole process; one more is refused with Redis's own error. \
                   0: as many as file descriptors allow.",
+    },
+    Key {
+        name: "max_buffers",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("2gb"),
+        field: Field::LimitSize(MB..=1024 * GB, |draft, v| draft.process.max_buffers = v),
+        meaning: "Bytes that may wait in the whole process: replies that clients haven't taken, requests that servers haven't taken, \
+                  and messages that are here in part. At the bound nobody is asked for more while bytes wait for them, and whoever \
+                  has more than the mean of all who have any is refused more: a client's request by an error (`OOM`), a client that \
+                  does not read by being closed, a server's further requests by an error.",
     },
     Key {
         name: "drain_timeout",
@@ -206,6 +221,7 @@ impl Default for Process {
         let process = Self {
             threads: Threads::Auto,
             max_clients: Limit::off(),
+            max_buffers: Limit::off(),
             drain_timeout: Duration::ZERO,
             log_format: LogFormat::Text,
             metrics: None,

@@ -142,6 +142,7 @@ fn proxy_numbers(sources: &Sources) -> Vec<Number> {
     let block = ProxyBlock::default();
     block.workers.set(sources.workers.len() as u64);
     block.generation.set(sources.generation().number);
+    block.buffer_bytes.set(sources.budget.bytes());
     block.draining.set(u64::from(sources.draining.get()));
     summed(ProxyBlock::DEFINITIONS, std::iter::once(block.cells()))
 }

@@ -42,7 +42,7 @@ use tracing::{error, info, warn};
 use crate::config::Config;
 use crate::config::Kept;
 use crate::net::SocketFile;
-use crate::worker::{self, Census, Moved, Notice, Order, Scripts, Worker};
+use crate::worker::{self, Budget, Census, Moved, Notice, Order, Scripts, Worker};
 use admin::Admin;
 use board::Board;
 use config_file::ConfigFile;
@@ -109,6 +109,7 @@ pub struct Control {
     board: Board,
     publisher: Publisher,
     census: Arc<Census>,
+    budget: Arc<Budget>,
     sources: Current,
     reloads: Reloads,
     reloads_asked: mpsc::UnboundedReceiver<Ask>,
@@ -142,10 +143,11 @@ impl Control {
         let (notify, notices) = mpsc::channel(NOTICES);
         let room = fd_limit::raise(&config, workers);
         let census = Arc::new(Census::new(config.process.max_clients, room));
+        let budget = Arc::new(Budget::new(config.process.max_buffers));
         let scripts = Arc::new(Scripts::default());
         let workers = (0..workers)
             .map(|index| {
-                worker::spawn(index, published.clone(), notify.clone(), census.clone(), scripts.clone())
+                worker::spawn(index, published.clone(), notify.clone(), census.clone(), budget.clone(), scripts.clone())
             })
             .collect::<io::Result<Vec<Worker>>>()?;
 
@@ -158,7 +160,7 @@ impl Control {
         let own = [Some(&stats), metrics.as_ref(), admin.as_ref()];
         let own = own.into_iter().flatten().map(|listener| listener.as_fd().try_clone_to_owned());
         let own = own.collect::<io::Result<Vec<OwnedFd>>>()?;
-        let sources = Current::new(sources.with_publisher(publisher.clone()));
+        let sources = Current::new(sources.with_publisher(publisher.clone()).with_budget(budget.clone()));
         let (reloads, reloads_asked) = Reloads::channel();
         tokio::task::spawn_local(stats_port::serve(Door::new(stats)?, sources.clone()));
         if let Some(metrics) = metrics {
@@ -187,6 +189,7 @@ impl Control {
             board,
             publisher,
             census,
+            budget,
             sources,
             reloads,
             reloads_asked,
@@ -348,6 +351,7 @@ impl Control {
         let before = self.sources.now();
         let health = Arc::new(before.health.carried(&Kept::between(&self.config, &config)));
         let started = Instant::now();
+        self.budget.set_limit(config.process.max_buffers);
         self.census.set_limit(config.process.max_clients, fd_limit::raise(&config, self.workers.len()));
         self.board.adopt(config.clone(), health.clone());
         let published = self.publisher.now();

@@ -2,9 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use bytes::BytesMut;
 
+use super::budget::Account;
 use super::outbox::Slot;
 use crate::resp::ArgSpan;
 
@@ -16,6 +18,8 @@ pub struct BufferPool {
     scratch: RefCell<Vec<BytesMut>>,
     spans: RefCell<Vec<ArgSpan>>,
     slots: RefCell<Shelf<VecDeque<Slot>>>,
+    /// What waits in this worker's buffers, as a part of what the process allows.
+    pub account: Rc<Account>,
 }
 
 /// Things kept for whoever needs one next, and their weight.
@@ -44,6 +48,11 @@ const KEPT_SLOTS: usize = 16 << 10;
 const KEPT_QUEUE: usize = 256;
 
 impl BufferPool {
+    /// An empty one, whose buffers are charged to `account`.
+    pub fn new(account: Account) -> Self {
+        Self { account: Rc::new(account), ..Self::default() }
+    }
+
     /// An empty buffer, of any capacity but 0.
     #[inline]
     pub fn take(&self) -> Vec<u8> {

@@ -2,6 +2,7 @@
 
 use bytes::BytesMut;
 
+use super::budget::Charge;
 use super::buffer_pool::BufferPool;
 
 /// The incomplete head of a message, between two reads. Owns nothing while every message so far was complete.
@@ -11,6 +12,7 @@ use super::buffer_pool::BufferPool;
 #[derive(Debug, Default)]
 pub struct Inbox {
     kept: BytesMut,
+    charge: Charge,
 }
 
 /// From so many bytes (kept and missing) on, a message gets a buffer of its own.
@@ -47,6 +49,7 @@ impl Inbox {
     /// Keeps what was not consumed.
     #[inline]
     pub fn keep(&mut self, rest: BytesMut, missing: usize, pool: &BufferPool) {
+        self.charge.set(&pool.account, rest.len());
         if rest.len() + missing >= OWN_BUFFER && !rest.is_empty() {
             self.kept = rest;
             return;
@@ -59,6 +62,7 @@ impl Inbox {
 
     /// Takes what is kept, to be looked at again.
     pub fn take(&mut self) -> BytesMut {
+        self.charge.clear();
         std::mem::take(&mut self.kept)
     }
 
@@ -74,6 +78,7 @@ impl Inbox {
 
     /// Forgets what is kept.
     pub fn clear(&mut self) {
+        self.charge.clear();
         self.kept = BytesMut::new();
     }
 }

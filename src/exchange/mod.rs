@@ -14,6 +14,7 @@
 //! If A goes away, its outbox closes: X and Y are still taken off the FIFO by their tickets, and dropped.
 
 mod backend_error;
+mod budget;
 mod buffer_pool;
 mod byte_queue;
 mod inbox;
@@ -23,6 +24,7 @@ mod ticket;
 mod turn;
 
 pub use backend_error::{BackendError, Cause};
+pub use budget::{Account, Budget, Charge};
 pub use buffer_pool::BufferPool;
 pub use byte_queue::{ByteQueue, Written};
 pub use inbox::Inbox;

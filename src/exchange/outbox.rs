@@ -26,6 +26,8 @@ pub struct Outbox {
     command: Cell<u16>,
     /// Whether the requests that are admitted now get their replies.
     replies: Cell<Replies>,
+    /// Bytes charged to the worker's account.
+    charged: Cell<usize>,
 }
 
 /// What CLIENT REPLY says of the requests that are still to come.
@@ -100,6 +102,7 @@ impl Outbox {
             failures: Cell::new(0),
             command: Cell::new(u16::MAX),
             replies: Cell::new(Replies::On),
+            charged: Cell::new(0),
         }
     }
 
@@ -270,6 +273,7 @@ impl Outbox {
         inner.slots = VecDeque::new();
         inner.parked = Vec::new();
         (inner.parked_live, inner.held) = (0, 0);
+        self.turn.buffers.account.change(self.charged.take(), 0);
     }
 
     /// Requests that are not answered yet, or whose answers wait for one before them.
@@ -283,6 +287,14 @@ impl Outbox {
     pub fn unsent(&self) -> usize {
         let inner = self.inner.borrow();
         inner.ready.len() + inner.parked_live + inner.held
+    }
+
+    /// Charges [`Outbox::unsent`] to the worker's account, and returns it.
+    #[inline]
+    pub fn charge(&self) -> usize {
+        let unsent = self.unsent();
+        self.turn.buffers.account.change(self.charged.replace(unsent), unsent);
+        unsent
     }
 
     /// Whether a reply broke off half-way: the client must be closed.
@@ -318,7 +330,7 @@ impl Outbox {
 // === impl Inner ===
 
 impl Inner {
-    /// Fills slot `seq`; true if bytes became ready.
+    /// Fills slot `seq`; true if the client has to be looked at: bytes became ready, or a large reply is kept for it.
     #[inline]
     fn fill(&mut self, seq: u64, reply: Reply<'_>, turn: &Turn) -> bool {
         if self.state != State::Open {
@@ -326,8 +338,8 @@ impl Inner {
         }
         debug_assert!(seq >= self.base, "a slot is filled once");
         if seq > self.base {
-            self.park((seq - self.base) as usize, reply, &turn.buffers);
-            return false;
+            // A large one may be past what the client may leave unread: the flush sees to it.
+            return self.park((seq - self.base) as usize, reply, &turn.buffers);
         }
         if matches!(self.slots[0], Slot::Streaming) {
             // The rest of this reply will never come, and its first bytes have left.
@@ -373,7 +385,8 @@ impl Inner {
         }
     }
 
-    fn park(&mut self, slot: usize, reply: Reply<'_>, buffers: &BufferPool) {
+    /// Keeps an early reply; true if it is a large one.
+    fn park(&mut self, slot: usize, reply: Reply<'_>, buffers: &BufferPool) -> bool {
         debug_assert!(matches!(self.slots[slot], Slot::Awaited | Slot::Muted), "a slot is filled once");
         self.slots[slot] = match reply {
             _ if matches!(self.slots[slot], Slot::Muted) => Slot::Parked { start: 0, len: 0 },
@@ -398,6 +411,7 @@ impl Inner {
                 Slot::Held(bytes)
             }
         };
+        matches!(self.slots[slot], Slot::Held(_))
     }
 
     /// Drops the bytes of early replies that have moved on, when they are more than half.

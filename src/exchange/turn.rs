@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Instant;
 
+use super::budget::Account;
 use super::buffer_pool::BufferPool;
 use super::moment::Moment;
 
@@ -35,6 +36,11 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// Of a worker whose buffers are charged to `account`.
+    pub fn new(account: Account) -> Self {
+        Self { buffers: BufferPool::new(account), ..Self::default() }
+    }
+
     /// Asks for `server` to be flushed at the end of the turn.
     #[inline]
     pub fn mark_server(&self, server: Rc<dyn Flush>) {

@@ -269,6 +269,11 @@ impl ErrorReply {
         Self::text("ERR max number of clients reached")
     }
 
+    /// A request past `max_buffers`.
+    pub fn out_of_buffers() -> Self {
+        Self::text("OOM no memory left for this request, see max_buffers")
+    }
+
     /// Writes the error as it goes over the wire.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(b'-');

@@ -141,6 +141,7 @@ block! {
         over_out_soft: Counter, "times out_soft was met, enforced or observed";
         over_out_hard: Counter, "times out_hard was met, enforced or observed";
         over_out_stall: Counter, "times out_stall was met, enforced or observed";
+        over_max_buffers: Counter, "clients that met max_buffers, enforced or observed: closed, or a request refused";
         over_client_rate: Counter, "times client_rate was met, enforced or observed";
         over_idle_timeout: Counter, "times idle_timeout was met, enforced or observed";
         over_first_request_timeout: Counter, "times first_request_timeout was met, enforced or observed";
@@ -168,6 +169,7 @@ block! {
         responses: Counter, "replies received for them";
         response_bytes: Counter, "bytes of them";
         over_server_queue: Counter, "requests that met server_queue, enforced or observed";
+        over_max_buffers: Counter, "requests that met max_buffers, enforced or observed";
         in_queue: Gauge, "requests waiting to be written";
         in_queue_bytes: Gauge, "bytes of them";
         out_queue: Gauge, "requests written and awaiting their reply";
@@ -271,6 +273,7 @@ block! {
     ProxyBlock {
         workers: Gauge, "worker threads";
         generation: Gauge, "number of the generation of configuration and topology that is in use, from 1";
+        buffer_bytes: Gauge, "bytes in buffers of all clients and servers, as max_buffers counts them";
         draining: Gauge, "1 once the process is going down";
     }
 }

@@ -22,6 +22,7 @@ use tokio::sync::{mpsc, watch};
 use crate::backend::LeaseLimit;
 pub use crate::client::{Carried, ClientInfo, Moved, SLOW_KEPT, SlowRequest};
 pub use crate::dispatch::Scripts;
+pub use crate::exchange::Budget;
 use crate::net::{Listener, Peer};
 pub use crate::stats::{PoolStats, WorkerBlock, WorkerStats};
 use crate::topology::{Generation, PoolId, PoolIx, ServerIx};
@@ -99,18 +100,19 @@ pub struct Worker {
 /// Starts worker `index` on a thread of its own.
 ///
 /// It serves `published.borrow()` at once and every later one before it carries out orders that were sent after it.
-/// `census` and `scripts` are shared by all workers.
+/// `census`, `budget` and `scripts` are shared by all workers.
 pub fn spawn(
     index: usize,
     published: watch::Receiver<Arc<Published>>,
     notices: mpsc::Sender<Notice>,
     census: Arc<Census>,
+    budget: Arc<Budget>,
     scripts: Arc<Scripts>,
 ) -> std::io::Result<Worker> {
     let own = Arc::clone(&published.borrow().stats[index].own);
     let (orders, incoming) = mpsc::unbounded_channel();
     let seed =
-        world::Seed { index, published, notices, census, scripts, own: Arc::clone(&own), orders: incoming };
+        world::Seed { index, published, notices, census, budget, scripts, own: Arc::clone(&own), orders: incoming };
     // The runtime is made here, so that what is wrong with it is an error of the start.
     let runtime = tokio::runtime::Builder::new_current_thread();
     let thread = std::thread::Builder::new()

@@ -21,7 +21,7 @@ use super::{DoorId, Moved, Notice, Order, Published};
 use crate::client::{ClientConn, Watch};
 use crate::config::Config;
 use crate::dispatch::Scripts;
-use crate::exchange::Turn;
+use crate::exchange::{Account, Budget, Turn};
 use crate::stats::WorkerBlock;
 use crate::topology::PoolId;
 
@@ -31,6 +31,7 @@ pub(super) struct Seed {
     pub(super) published: watch::Receiver<Arc<Published>>,
     pub(super) notices: mpsc::Sender<Notice>,
     pub(super) census: Arc<Census>,
+    pub(super) budget: Arc<Budget>,
     pub(super) scripts: Arc<Scripts>,
     pub(super) own: Arc<WorkerBlock>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
@@ -82,7 +83,7 @@ pub(super) fn run(mut builder: Builder, seed: Seed) {
 }
 
 async fn live(mut seed: Seed) {
-    let turn = Rc::new(Turn::default());
+    let turn = Rc::new(Turn::new(Account::new(Arc::clone(&seed.budget))));
     tokio::task::spawn_local(flush_at_end_of_turn(Rc::clone(&turn)));
     tokio::task::spawn_local(tick(Arc::clone(&seed.own)));
     let world = Rc::new(World::new(&seed, &turn));

@@ -4,8 +4,11 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use super::{ClientConn, Hold};
-use crate::client::ages::{Due, MAX_PENDING, OUT_HARD, OUT_SOFT};
+use crate::client::ages::{Due, MAX_BUFFERS, MAX_PENDING, OUT_HARD, OUT_SOFT};
 use crate::client::pace::Bucket;
+
+/// From so many missing bytes on, there must be room for all of a request before more of it is read.
+const LARGE: usize = 64 << 10;
 
 impl ClientConn {
     /// Parsed is not dispatched: past these bounds the client's requests wait where they are.
@@ -13,9 +16,15 @@ impl ClientConn {
     pub(super) fn is_full(&self) -> bool {
         let config = self.pool.config();
         let pending = config.max_pending.is_met(self.outbox.pending() as u32);
-        let soft = config.out_soft.is_met(self.outbox.unsent());
+        let unsent = self.outbox.charge();
+        let soft = config.out_soft.is_met(unsent);
         if pending || soft {
             return self.is_held(pending, soft);
+        }
+        let account = &self.pool.turn.buffers.account;
+        if unsent > 0 && account.is_spent() && !account.only_counts() {
+            // It is not asked for more before it has taken what is there.
+            return true;
         }
         self.ages.noted.set(self.ages.noted.get() & !(MAX_PENDING | OUT_SOFT));
         false
@@ -32,6 +41,25 @@ impl ClientConn {
             self.ages.note(OUT_SOFT, &stats.over_out_soft);
         }
         (pending && !config.max_pending.only_counts()) || (soft && !config.out_soft.only_counts())
+    }
+
+    /// Whether the process lacks the memory for the replies that wait for this client, `unsent` bytes.
+    pub(super) fn is_past_budget(&self, unsent: usize) -> bool {
+        let account = &self.pool.turn.buffers.account;
+        account.is_spent() && account.is_due(unsent) && self.is_refused_memory()
+    }
+
+    /// Whether the process lacks the memory for the rest of a request, of which `kept` bytes are here and `missing` aren't.
+    pub(super) fn has_no_room(&self, kept: usize, missing: usize) -> bool {
+        let account = &self.pool.turn.buffers.account;
+        let lacks = missing >= LARGE && account.lacks(missing);
+        (lacks || (account.is_spent() && account.is_due(kept))) && self.is_refused_memory()
+    }
+
+    #[cold]
+    fn is_refused_memory(&self) -> bool {
+        self.ages.note(MAX_BUFFERS, &self.pool.stats.over_max_buffers);
+        !self.pool.turn.buffers.account.only_counts()
     }
 
     /// Whether the next request must wait for its time.

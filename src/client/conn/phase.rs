@@ -30,6 +30,8 @@ pub enum Closed {
     Socket,
     /// More replies are waiting for the client than it may leave unread.
     OutputLimit,
+    /// `max_buffers` is spent, and it has more than its fair part of it.
+    BufferLimit,
     /// It takes no more of the replies that are waiting for it.
     Stalled,
     /// It was silent for too long, or did not get a first request out in time.
@@ -64,6 +66,6 @@ pub(super) enum Hold {
 impl Closed {
     /// Whether the client may have sent more than was read.
     pub(super) fn leaves_input(self) -> bool {
-        matches!(self, Self::Quit | Self::Protocol | Self::Http)
+        matches!(self, Self::Quit | Self::Protocol | Self::Http | Self::BufferLimit)
     }
 }
