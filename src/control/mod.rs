@@ -147,7 +147,14 @@ impl Control {
         let scripts = Arc::new(Scripts::default());
         let workers = (0..workers)
             .map(|index| {
-                worker::spawn(index, published.clone(), notify.clone(), census.clone(), budget.clone(), scripts.clone())
+                worker::spawn(
+                    index,
+                    published.clone(),
+                    notify.clone(),
+                    census.clone(),
+                    budget.clone(),
+                    scripts.clone(),
+                )
             })
             .collect::<io::Result<Vec<Worker>>>()?;
 

@@ -111,8 +111,16 @@ pub fn spawn(
 ) -> std::io::Result<Worker> {
     let own = Arc::clone(&published.borrow().stats[index].own);
     let (orders, incoming) = mpsc::unbounded_channel();
-    let seed =
-        world::Seed { index, published, notices, census, budget, scripts, own: Arc::clone(&own), orders: incoming };
+    let seed = world::Seed {
+        index,
+        published,
+        notices,
+        census,
+        budget,
+        scripts,
+        own: Arc::clone(&own),
+        orders: incoming,
+    };
     // The runtime is made here, so that what is wrong with it is an error of the start.
     let runtime = tokio::runtime::Builder::new_current_thread();
     let thread = std::thread::Builder::new()
