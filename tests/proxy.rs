@@ -8,6 +8,7 @@ mod proxy {
     mod auth;
     mod blocking;
     mod bounds;
+    mod budget;
     mod client_family;
     mod compare;
     mod crosskeys;
