@@ -249,11 +249,6 @@ impl ClientConn {
         let mut input = self.input.take().map_or_else(Input::default, |kept| *kept);
         let buffers = &self.pool.turn.buffers;
         let missing = input.scanner.missing(input.inbox.len());
-        if missing > 0 && self.has_no_room(input.inbox.len(), missing) {
-            Outbox::answer(recipient, |out| ErrorReply::out_of_buffers().encode(out));
-            self.phase.set(Phase::Closing(Closed::BufferLimit));
-            return Poll::Ready(());
-        }
         let mut buffer = input.inbox.buffer(missing, buffers);
         let polled = stream.poll_read_into(cx, &mut buffer);
         drop(stream);
@@ -416,6 +411,11 @@ impl ClientConn {
             buffers.give_spans(input.spans);
         } else {
             let missing = input.scanner.missing(buffer.len());
+            if missing > 0 && self.has_no_room(buffer.len(), missing) {
+                Outbox::answer(recipient, |out| ErrorReply::out_of_buffers().encode(out));
+                self.phase.set(Phase::Closing(Closed::BufferLimit));
+                return buffers.give_scratch(buffer);
+            }
             input.inbox.keep(buffer, missing, buffers);
             self.keep(input);
         }

@@ -117,7 +117,12 @@ impl Account {
         bytes > 0 && bytes as u64 >= self.budget.bytes() / holders
     }
 
-    /// Whether one message of so many bytes could never be taken, or not now.
+    /// Whether one message of so many bytes could never be taken.
+    pub fn exceeds(&self, bytes: usize) -> bool {
+        bytes as u64 >= self.budget.at.load(Ordering::Relaxed)
+    }
+
+    /// Whether so many bytes more can't be taken now.
     pub fn lacks(&self, bytes: usize) -> bool {
         let at = self.budget.at.load(Ordering::Relaxed);
         self.budget.bytes().saturating_add(bytes as u64) > at
@@ -173,7 +178,7 @@ mod tests {
         charges[0].set(&one, 6 * MB);
         charges[1].set(&other, 2 * MB);
         assert!(!one.is_spent() && !other.is_spent());
-        assert!(!one.lacks(MB) && one.lacks(3 * MB));
+        assert!(!one.lacks(MB) && one.lacks(3 * MB) && !one.exceeds(9 * MB) && one.exceeds(10 * MB));
         charges[2].set(&other, 3 * MB);
         assert!(one.is_spent() && other.is_spent(), "one bound for all workers");
         assert_eq!([6, 2, 3].map(|mb| one.is_due(mb * MB)), [true, false, false]);

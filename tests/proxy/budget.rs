@@ -4,13 +4,13 @@ use crate::support::{PATIENCE, Port, Redis, Resp, Shardwise, Value, encode, pool
 
 const MB: usize = 1 << 20;
 
-/// Two servers behind a proxy with two workers, whose buffers may take so much.
-fn limited(limit: &str, settings: &str) -> ([Redis; 2], Port, Shardwise) {
+/// Two servers behind a proxy whose buffers may take so much.
+fn limited(limit: &str, settings: &str, threads: &str) -> ([Redis; 2], Port, Shardwise) {
     let servers: [Redis; 2] = Redis::start_many();
     let port = Port::claim();
     let pool = pool("alpha", &port, &servers.each_ref(), settings);
     let proxy =
-        Shardwise::with_args(&format!("{pool}shardwise:\n  max_buffers: {limit}\n"), &["--threads", "2"]);
+        Shardwise::with_args(&format!("{pool}shardwise:\n  max_buffers: {limit}\n"), &["--threads", threads]);
     (servers, port, proxy)
 }
 
@@ -21,7 +21,7 @@ fn over(proxy: &Shardwise) -> i64 {
 /// Each of these clients stays under its own bounds, and all of them together would take 300 MB.
 #[test]
 fn clients_that_do_not_read_are_closed_before_the_process_takes_too_much() {
-    let (_servers, port, proxy) = limited("32mb", "max_pending: 1000\nout_soft: 64mb\nout_hard: 64mb");
+    let (_servers, port, proxy) = limited("32mb", "max_pending: 1000\nout_soft: 64mb\nout_hard: 64mb", "2");
     let mut good = Resp::port(port.number());
     let value = "v".repeat(MB);
     assert_eq!(good.call(["SET", "large", &value]), Value::ok());
@@ -51,7 +51,7 @@ fn clients_that_do_not_read_are_closed_before_the_process_takes_too_much() {
 /// A request for which there is no room is refused by a word, as soon as its length is known.
 #[test]
 fn a_request_larger_than_the_memory_is_refused_in_words() {
-    let (_servers, port, proxy) = limited("8mb", "");
+    let (_servers, port, proxy) = limited("8mb", "", "2");
     let mut client = Resp::port(port.number());
     client.send_raw("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$20000000\r\n");
     client.send_raw("v".repeat(1000));
@@ -64,7 +64,7 @@ fn a_request_larger_than_the_memory_is_refused_in_words() {
 
 #[test]
 fn observed_it_only_counts() {
-    let (_servers, port, proxy) = limited("8mb observe", "");
+    let (_servers, port, proxy) = limited("8mb observe", "", "2");
     let mut client = Resp::port(port.number());
     assert_eq!(client.call(["SET", "k", &"v".repeat(20 * MB)]), Value::ok());
     assert_eq!(client.call(["GET", "k"]).bytes().len(), 20 * MB);
@@ -74,7 +74,8 @@ fn observed_it_only_counts() {
 /// A server that hangs takes no requests: what clients send it would fill the memory, and requests for the others need little.
 #[test]
 fn requests_for_a_server_that_hangs_leave_room_for_the_others() {
-    let (mut servers, port, proxy) = limited("16mb", "timeout: 60000");
+    // One worker: its connections are there when the server stops.
+    let (mut servers, port, proxy) = limited("16mb", "timeout: 60000", "1");
     let mut client = Resp::port(port.number());
     let keys: Vec<String> = (0..40).map(|i| format!("key:{i}:{}", i * 7919)).collect();
     for key in &keys {
@@ -87,9 +88,14 @@ fn requests_for_a_server_that_hangs_leave_room_for_the_others() {
     servers[0].pause();
     let value = "v".repeat(100_000);
     let mut writers: Vec<Resp> = (0..4).map(|_| Resp::port(port.number())).collect();
-    for writer in &mut writers {
-        writer.send_raw(encode(["SET", hung[0], &value]).repeat(100));
-    }
+    // Whoever has been refused is read no further while that waits for it: they send beside the test.
+    let sending: Vec<_> = writers
+        .iter()
+        .map(|writer| {
+            let (mut sender, requests) = (writer.sender(), encode(["SET", hung[0], &value]).repeat(100));
+            std::thread::spawn(move || sender.send(&requests).expect("it is read"))
+        })
+        .collect();
     wait_until("the first refused request", PATIENCE, || {
         proxy.stats()["alpha"].as_object().is_some_and(|pool| {
             pool.values().any(|server| server["over_max_buffers"].as_i64().unwrap_or_default() > 0)
@@ -110,8 +116,10 @@ fn requests_for_a_server_that_hangs_leave_room_for_the_others() {
             }
         }
     }
+    sending.into_iter().for_each(|sender| sender.join().expect("it has sent"));
     assert!(done > 0 && refused > 0, "{done} done, {refused} refused");
     wait_until("the memory to be free again", PATIENCE, || {
-        client.call(["SET", hung[0], &value]) == Value::ok() && client.call(["GET", hung[0]]).bytes().len() == 100_000
+        client.call(["SET", hung[0], &value]) == Value::ok()
+            && client.call(["GET", hung[0]]).bytes().len() == 100_000
     });
 }

@@ -7,9 +7,6 @@ use super::{ClientConn, Hold};
 use crate::client::ages::{Due, MAX_BUFFERS, MAX_PENDING, OUT_HARD, OUT_SOFT};
 use crate::client::pace::Bucket;
 
-/// From so many missing bytes on, there must be room for all of a request before more of it is read.
-const LARGE: usize = 64 << 10;
-
 impl ClientConn {
     /// Parsed is not dispatched: past these bounds the client's requests wait where they are.
     #[inline]
@@ -52,8 +49,8 @@ impl ClientConn {
     /// Whether the process lacks the memory for the rest of a request, of which `kept` bytes are here and `missing` aren't.
     pub(super) fn has_no_room(&self, kept: usize, missing: usize) -> bool {
         let account = &self.pool.turn.buffers.account;
-        let lacks = missing >= LARGE && account.lacks(missing);
-        (lacks || (account.is_spent() && account.is_due(kept))) && self.is_refused_memory()
+        let lacks = account.exceeds(missing) || (account.lacks(missing) && account.is_due(kept + missing));
+        lacks && self.is_refused_memory()
     }
 
     #[cold]
