@@ -10,6 +10,7 @@ mod proxy {
     mod bounds;
     mod client_family;
     mod compare;
+    mod config_set;
     mod crosskeys;
     mod databases;
     mod dead_server;
@@ -21,6 +22,7 @@ mod proxy {
     mod load;
     mod local;
     mod metrics;
+    mod monitor;
     mod operator;
     mod placement;
     mod protocol;

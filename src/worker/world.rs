@@ -49,6 +49,8 @@ pub(super) struct World {
     /// A client or a listener has gone: a drain may be over.
     pub(super) changed: Notify,
     phase: Cell<Phase>,
+    /// What `watch` has its settings from.
+    config: RefCell<Arc<Config>>,
     /// Where clients go when another process takes over.
     successor: RefCell<Option<mpsc::UnboundedSender<(PoolId, Moved)>>>,
 }
@@ -164,6 +166,7 @@ impl World {
             doors: RefCell::default(),
             changed: Notify::new(),
             phase: Cell::new(Phase::Serving),
+            config: RefCell::new(Arc::clone(&seed.published.borrow().generation.config)),
             successor: RefCell::default(),
         }
     }
@@ -242,6 +245,11 @@ impl World {
             leaving.iter().for_each(|client| client.drain());
             let world = Rc::clone(self);
             tokio::task::spawn_local(async move { world.end_pool(id, limit).await });
+        }
+        let config = &published.generation.config;
+        if !Arc::ptr_eq(&self.config.borrow(), config) {
+            self.watch.set_slower_than(slower_than(config));
+            self.config.replace(Arc::clone(config));
         }
         self.own.generation.set(published.generation.number);
     }
