@@ -135,8 +135,9 @@ fn quote(arg: &[u8], line: &mut String) {
             0x07 => line.push_str("\\a"),
             0x08 => line.push_str("\\b"),
             b' '..=b'~' => line.push(char::from(byte)),
-            // Writing to a String does not fail.
-            _ => drop(write!(line, "\\x{byte:02x}")),
+            _ => {
+                let _ = write!(line, "\\x{byte:02x}");
+            }
         }
     }
     if !more.is_empty() {

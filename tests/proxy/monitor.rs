@@ -65,7 +65,7 @@ fn one_in_so_many_is_shown() {
 /// An operator that doesn't read costs a bounded queue; what it has missed is said.
 #[test]
 fn what_a_slow_monitor_misses_is_counted() {
-    const REQUESTS: usize = 8000;
+    const REQUESTS: usize = 5000;
     let servers = Redis::start_many::<1>();
     let (fleet, mut admin) = ruled_pool(&servers, "", "");
     assert_eq!(admin.call(["MONITOR"]), Value::ok());

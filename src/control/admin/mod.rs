@@ -108,7 +108,7 @@ async fn converse(visitor: Visitor, admin: &Admin) -> io::Result<()> {
             return stream.shutdown().await;
         }
         let read = match &mut visit.monitoring {
-            Some(monitoring) => monitoring.watch(&mut *stream, &mut buffer).await?,
+            Some(monitoring) => monitoring.watch(&mut stream, &mut buffer).await?,
             None => timeout(IDLE, stream.read_buf(&mut buffer)).await??,
         };
         if read == 0 {

@@ -62,7 +62,7 @@ impl Monitoring {
     /// Writes what comes, until the visitor says something: so many bytes of it are in `buffer`; 0: it has gone.
     pub(super) async fn watch(
         &mut self,
-        stream: &mut (dyn Duplex + '_),
+        stream: &mut impl Duplex,
         buffer: &mut BytesMut,
     ) -> std::io::Result<usize> {
         loop {
