@@ -11,6 +11,7 @@ mod proxy {
     mod budget;
     mod client_family;
     mod compare;
+    mod config_set;
     mod crosskeys;
     mod databases;
     mod dead_server;
@@ -22,6 +23,7 @@ mod proxy {
     mod load;
     mod local;
     mod metrics;
+    mod monitor;
     mod operator;
     mod placement;
     mod protocol;

@@ -1,10 +1,10 @@
-//! `shardwise check`: what is wrong with a file, and what a reload of it would change, offline.
+//! `shardwise check`: what is wrong with a file, and what a reload of it would change: offline, or as a running proxy says.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use super::cli::CheckOptions;
-use super::{complain, print, with_line};
+use super::{complain, print, running, with_line};
 use crate::config::Config;
 use crate::control::reload::Report;
 
@@ -22,7 +22,16 @@ pub fn check(options: &CheckOptions) -> ExitCode {
         let pools = config.pools.len();
         return print(&format!("{} is valid: {pools} pools, {servers} servers\n", options.file.display()));
     };
-    let Some(running) = load(running) else { return ExitCode::from(WRONG) };
+    if let Some(address) = running::address(running) {
+        return match running::predict(&address, &config.source.text) {
+            Ok(report) => print(&format!("{report}\n")),
+            Err(why) => {
+                complain(&format!("{running}: {why}"));
+                ExitCode::from(WRONG)
+            }
+        };
+    }
+    let Some(running) = load(Path::new(running)) else { return ExitCode::from(WRONG) };
     print(&format!("{}\n", Report::predict(&running, &config)))
 }
 

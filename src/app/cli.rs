@@ -117,9 +117,10 @@ pub struct CheckOptions {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
-    /// The configuration that runs now: its file as it was read
-    #[arg(long, value_name = "FILE")]
-    pub against: Option<PathBuf>,
+    /// What runs now: the file as it was read, or the admin port of the process (HOST:PORT, PORT, or a unix socket; its password
+    /// from REDISCLI_AUTH)
+    #[arg(long, value_name = "FILE|ADMIN")]
+    pub against: Option<String>,
 }
 
 /// A Redis sharding proxy: a drop-in successor to twemproxy (nutcracker).

@@ -8,6 +8,7 @@ mod describe;
 mod explain;
 mod logging;
 mod pid_file;
+mod running;
 mod serve;
 
 use std::io::{self, Write};

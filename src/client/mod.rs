@@ -11,6 +11,7 @@ mod incoming;
 mod info;
 mod local;
 mod mode;
+mod monitor;
 mod pace;
 mod session;
 mod subscribing;
@@ -19,5 +20,6 @@ mod wait;
 mod watch;
 
 pub use conn::{ClientConn, Closed, Moved, Phase};
+pub use monitor::Monitor;
 pub use session::{Carried, Session};
 pub use watch::{ClientInfo, SLOW_KEPT, SlowRequest, Watch};

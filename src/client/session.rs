@@ -183,10 +183,17 @@ impl Session {
         if call.row.script != ScriptUse::None {
             pool.note_script(&call);
         }
-        if !matches!(self.mode, Mode::Normal) || self.subscriptions.is_some() {
-            return self.handle_in_mode(plan, Incoming { call: &call, payload, client, recipient });
+        let incoming = Incoming { call: &call, payload, client, recipient };
+        let verdict = if !matches!(self.mode, Mode::Normal) || self.subscriptions.is_some() {
+            self.handle_in_mode(plan, incoming)
+        } else {
+            self.carry_out(plan, incoming)
+        };
+        // One that is fenced comes again.
+        if client.is_monitored() && verdict != Verdict::Fenced {
+            client.show(&call, self.target.db);
         }
-        self.carry_out(plan, Incoming { call: &call, payload, client, recipient })
+        verdict
     }
 
     /// Refuses a command that the pool's `commands` deny; inside MULTI it spoils the transaction.

@@ -5,7 +5,10 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::conn::ClientConn;
+use super::monitor::{self, Monitor};
+use crate::command::Call;
 use crate::exchange::Took;
+use crate::resp::Protocol;
 
 /// Of all clients of one worker.
 #[derive(Debug)]
@@ -18,6 +21,10 @@ pub struct Watch {
     lately: Cell<(u32, usize)>,
     /// Until when requests of clients wait where they are.
     paused_until: Cell<Option<Instant>>,
+    /// Operators that see requests.
+    monitors: RefCell<Vec<Monitor>>,
+    /// There are any: all that a request costs without them is one look at this.
+    monitored: Cell<bool>,
 }
 
 /// Slow requests that each worker remembers; older ones are forgotten.
@@ -77,6 +84,10 @@ pub struct ClientInfo {
     pub unread: usize,
     /// Channels, patterns and shard channels that it is subscribed to.
     pub subscriptions: [usize; 3],
+    /// Its database.
+    pub db: u32,
+    /// What it speaks: RESP2 or RESP3.
+    pub protocol: Protocol,
 }
 
 impl Watch {
@@ -87,6 +98,8 @@ impl Watch {
             slower_than: Cell::new(slower_than),
             lately: Cell::default(),
             paused_until: Cell::new(None),
+            monitors: RefCell::default(),
+            monitored: Cell::new(false),
         }
     }
 
@@ -125,6 +138,32 @@ impl Watch {
     /// When the pause ends, if there is one.
     pub fn paused_until(&self) -> Option<Instant> {
         self.paused_until.get()
+    }
+
+    /// An operator sees requests from now on, until it goes.
+    pub fn monitor(&self, monitor: Monitor) {
+        self.monitors.borrow_mut().push(monitor);
+        self.monitored.set(true);
+    }
+
+    /// Whether an operator sees requests.
+    #[inline]
+    pub fn is_monitored(&self) -> bool {
+        self.monitored.get()
+    }
+
+    /// Shows a call to the operators that watch.
+    #[cold]
+    pub(super) fn show(&self, call: &Call<'_>, db: u32, client: &ClientConn) {
+        if !monitor::is_shown(call) {
+            return;
+        }
+        let mut monitors = self.monitors.borrow_mut();
+        monitors.retain(|monitor| !monitor.is_gone());
+        self.monitored.set(!monitors.is_empty());
+        for one in monitors.iter() {
+            one.see(|| monitor::line(call, db, &client.address(), SystemTime::now()));
+        }
     }
 
     /// Whether a slow request of this second (since the worker started) may still be remembered.

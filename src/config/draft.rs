@@ -14,6 +14,7 @@ use super::raw::{Entries, Text};
 use super::secret::{self, Outside};
 use super::section::{self, Given};
 use super::server;
+use super::source::{self, Setting};
 
 /// A pool that has been read, and what the file as a whole needs to know of it.
 pub(super) struct Read {
@@ -22,6 +23,8 @@ pub(super) struct Read {
     pub(super) is_memcached: bool,
     /// Line of `listen`, where it is a valid one.
     pub(super) listen_line: Option<usize>,
+    /// Every key, with where its value comes from.
+    pub(super) settings: Vec<Setting>,
 }
 
 /// Reads one pool. After a fault, noted in `findings`, the pool has blanks and must not be used.
@@ -31,6 +34,7 @@ pub(super) fn read(name: Text, entries: Entries, outside: &Sources, findings: &m
     let mut draft = Draft::new(name);
     let given = section::read(entries, KEYS, &mut draft, (&path, line), findings);
     let place = Place { path: &path, line, given: &given };
+    let settings = source::settings(&draft.pool.name, KEYS, &given);
 
     // A value that is neither true nor false has an error of its own.
     let is_memcached = !draft.redis && !given.is_refused("redis");
@@ -49,17 +53,17 @@ pub(super) fn read(name: Text, entries: Entries, outside: &Sources, findings: &m
     pool.redis_auth = redis_auth;
     place.check_limits(&pool, findings);
     place.warn(&pool, findings);
-    Read { pool, is_memcached, listen_line }
+    Read { pool, is_memcached, listen_line, settings }
 }
 
-/// Reads the process-wide section into `process`.
+/// Reads the process-wide section into `process`; returns every key, with where its value comes from.
 pub(super) fn read_process(
     name: &Text,
     entries: Entries,
     process: &mut Process,
     outside: &Sources,
     findings: &mut Findings,
-) {
+) -> Vec<Setting> {
     let mut draft = ProcessDraft::default();
     let given = section::read(entries, process::KEYS, &mut draft, (&name.text, name.line), findings);
     let place = Place { path: &name.text, line: name.line, given: &given };
@@ -68,6 +72,7 @@ pub(super) fn read_process(
     draft.process.admin_password = place.password(keys, password, outside, findings);
     place.check_control_ports(&draft.process, password.0.or(password.1).is_some(), findings);
     *process = draft.process;
+    source::settings(&name.text, process::KEYS, &given)
 }
 
 /// What passwords may come from.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::error::{ConfigError, ConfigErrors, Reason};
+use super::source::NO_LINE;
 
 /// Faults that are kept; of a file with more, the rest is only counted.
 const MOST_ERRORS: usize = 100;
@@ -51,7 +52,7 @@ impl Findings {
             return;
         }
         self.errors.push(ConfigError {
-            line: Some(line),
+            line: (line != NO_LINE).then_some(line),
             path: path.into(),
             hint,
             ..ConfigError::whole(&self.file, reason)
@@ -64,7 +65,8 @@ impl Findings {
     }
 
     pub(super) fn warning(&mut self, line: usize, path: &str, why: impl fmt::Display) {
-        self.warnings.push(Warning { line: Some(line), text: format!("{path}: {why}") });
+        self.warnings
+            .push(Warning { line: (line != NO_LINE).then_some(line), text: format!("{path}: {why}") });
     }
 
     /// The warnings in the order of the file, or the faults.

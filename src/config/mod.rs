@@ -31,6 +31,7 @@ mod raw;
 mod secret;
 mod section;
 mod server;
+mod source;
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +44,7 @@ pub use pool::{Distribution, Ping, Pool, ProxyProtocol, Readmit};
 pub use process::{LogFormat, Process, Threads};
 pub use secret::{Outside, SecretFile};
 pub use server::Server;
+pub use source::{Cause, Override, Setting, Source};
 
 use findings::Findings;
 use raw::{Entries, Node, Text};
@@ -67,6 +69,8 @@ pub struct Config {
     pub pools: Vec<Pool>,
     /// What was accepted but deserves a word in the log, in the order of the file.
     pub warnings: Vec<Warning>,
+    /// What it was made from.
+    pub source: Source,
 }
 
 // === impl Config ===
@@ -79,8 +83,29 @@ impl Config {
     /// All faults of the file.
     pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
         let text = read_text(path).map_err(|reason| ConfigError::whole(path, reason))?;
-        let outside = Outside { env: &|name| std::env::var(name).ok(), secret_file: &read_secret };
-        Self::parse_with(&text, path, &outside)
+        Self::of_text(&text, path)
+    }
+
+    /// Checks `text` as if it were the file `path`, with the files and the environment variables that its passwords name.
+    ///
+    /// # Errors
+    ///
+    /// All faults of the text.
+    pub fn of_text(text: &str, path: &Path) -> Result<Self, ConfigErrors> {
+        Self::read(text, path, &outside(), Vec::new())
+    }
+
+    /// The same but for these values. What was said so before still holds; the file itself is not read again.
+    ///
+    /// # Errors
+    ///
+    /// All faults of the whole.
+    pub fn with(&self, set: Vec<Override>) -> Result<Self, ConfigErrors> {
+        let is_new =
+            |one: &Override| set.iter().all(|new| (&new.section, &new.key) != (&one.section, &one.key));
+        let mut all: Vec<Override> = self.source.set.iter().filter(|one| is_new(one)).cloned().collect();
+        all.extend(set);
+        Self::read(&self.source.text, &self.path, &outside(), all)
     }
 
     /// Checks `text`, which was read from `path`, with `env` for the variables of passwords. A `redis_auth_file` is a
@@ -104,15 +129,20 @@ impl Config {
     ///
     /// All faults of the text.
     pub fn parse_with(text: &str, path: &Path, outside: &Outside) -> Result<Self, ConfigErrors> {
+        Self::read(text, path, outside, Vec::new())
+    }
+
+    fn read(text: &str, path: &Path, outside: &Outside, set: Vec<Override>) -> Result<Self, ConfigErrors> {
         if text.len() > MOST_BYTES {
             return Err(ConfigError::whole(path, Reason::TooLarge(MOST_BYTES)).into());
         }
-        let root = raw::read(text).map_err(|fault| ConfigError {
+        let mut root = raw::read(text).map_err(|fault| ConfigError {
             line: fault.at.map(|(line, _)| line),
             column: fault.at.map(|(_, column)| column),
             hint: fault.hint.map(str::to_owned),
             ..ConfigError::whole(path, fault.reason)
         })?;
+        source::replace(&mut root, &set);
         let folder = path.parent().unwrap_or(Path::new(""));
         let mut reading = Reading {
             findings: Findings::new(path),
@@ -122,12 +152,18 @@ impl Config {
             memcached: Vec::new(),
             names: HashMap::new(),
             listens: HashMap::new(),
+            settings: Vec::new(),
         };
         for (name, node) in root {
             reading.entry(name, node);
         }
-        reading.conclude(path)
+        reading.conclude(path, text, set)
     }
+}
+
+/// What passwords come from in a running process.
+fn outside() -> Outside<'static> {
+    Outside { env: &|name| std::env::var(name).ok(), secret_file: &read_secret }
 }
 
 /// twemproxy's order of pools and servers: shorter names first, then by bytes.
@@ -147,6 +183,7 @@ struct Reading<'a> {
     names: HashMap<String, usize>,
     /// Who listens where, and the line that says so.
     listens: HashMap<Endpoint, (String, usize)>,
+    settings: Vec<Setting>,
 }
 
 // === impl Reading ===
@@ -178,12 +215,14 @@ impl Reading<'_> {
             self.findings.error(name.line, name.text, Reason::Reserved, hint);
             return;
         }
-        draft::read_process(&name, entries, &mut self.process, &self.sources, &mut self.findings);
+        let settings =
+            draft::read_process(&name, entries, &mut self.process, &self.sources, &mut self.findings);
+        self.settings.extend(settings);
     }
 
     fn pool(&mut self, name: Text, entries: Entries) {
         let line = name.line;
-        let draft::Read { pool, is_memcached, listen_line } =
+        let draft::Read { pool, is_memcached, listen_line, settings } =
             draft::read(name, entries, &self.sources, &mut self.findings);
         if is_memcached {
             self.memcached.push((pool.name.clone(), line));
@@ -191,6 +230,7 @@ impl Reading<'_> {
         if let Some(listen_line) = listen_line {
             self.note_listen(&pool, listen_line);
         }
+        self.settings.extend(settings);
         self.pools.push(pool);
     }
 
@@ -208,7 +248,7 @@ impl Reading<'_> {
         }
     }
 
-    fn conclude(mut self, path: &Path) -> Result<Config, ConfigErrors> {
+    fn conclude(mut self, path: &Path, text: &str, set: Vec<Override>) -> Result<Config, ConfigErrors> {
         if let Some(&(_, line)) = self.memcached.first() {
             self.findings.whole(Some(line), Reason::Memcached(self.memcached));
         }
@@ -222,7 +262,12 @@ impl Reading<'_> {
         let warnings = self.findings.conclude()?;
         let mut pools = self.pools;
         pools.sort_by(|a, b| length_first(&a.name, &b.name));
-        Ok(Config { path: path.to_owned(), process: self.process, pools, warnings })
+        let mut settings = self.settings;
+        if settings.iter().all(|setting| setting.section != PROCESS_SECTION) {
+            settings.extend(source::settings(PROCESS_SECTION, process::KEYS, &section::Given::default()));
+        }
+        let source = Source { text: text.into(), set, settings };
+        Ok(Config { path: path.to_owned(), process: self.process, pools, warnings, source })
     }
 }
 

@@ -8,7 +8,7 @@ use super::error::Reason;
 use super::findings::Findings;
 use super::keys::{Absent, Field, Key};
 use super::raw::{Entries, Node};
-use super::{PROCESS_SECTION, pool_keys, process};
+use super::{PROCESS_SECTION, pool_keys, process, source};
 
 /// Names longer than this are compared with nothing: the comparison is quadratic.
 const COMPARED_BYTES: usize = 64;
@@ -22,6 +22,8 @@ pub(super) struct Given {
     lines: HashMap<&'static str, usize>,
     /// Those with a value that was refused.
     refused: HashSet<&'static str>,
+    /// What each looks like, see [`source::shown`].
+    shown: HashMap<&'static str, String>,
 }
 
 /// Reads `entries` into `into`, after setting it to what holds when nothing is given.
@@ -47,6 +49,7 @@ pub(super) fn read<T>(
             continue;
         }
         given.lines.insert(key.name, name.line);
+        given.shown.insert(key.name, source::shown(&key.field, &node));
         let hint = hint(&key.field, &node);
         if let Err(reason) = key.field.set(into, node) {
             given.refused.insert(key.name);
@@ -87,6 +90,11 @@ impl Given {
     /// Line of the key, if it is given.
     pub(super) fn line(&self, key: &str) -> Option<usize> {
         self.lines.get(key).copied()
+    }
+
+    /// What the key's value looks like; empty if it isn't given.
+    pub(super) fn shown(&self, key: &str) -> String {
+        self.shown.get(key).cloned().unwrap_or_default()
     }
 
     /// Whether the key is given with a value that was refused, so that another one stands in its place.

@@ -41,7 +41,7 @@ use tokio::time::MissedTickBehavior;
 use tracing::{error, info, warn};
 
 use crate::config::Config;
-use crate::config::Kept;
+use crate::config::{Kept, Override};
 use crate::net::SocketFile;
 use crate::worker::{self, Budget, Census, Moved, Notice, Order, Scripts, Worker};
 use admin::Admin;
@@ -52,7 +52,7 @@ use entrances::Entrances;
 use handover::{Coming, Predecessor, Successor, Want};
 use hold::{Holds, Said};
 use publisher::Publisher;
-use reload::{ADOPTION_LIMIT, Applied, Ask, Closing, Prepared, Refused, Reloads, Report};
+use reload::{ADOPTION_LIMIT, Applied, Ask, Closing, Outcome, Prepared, Refused, Reloads, Report};
 use report::{Current, HealthStats, Sources};
 use visitors::Door;
 
@@ -257,7 +257,7 @@ impl Control {
     async fn serve(&mut self) -> End {
         let mut round = tokio::time::interval(ROUND);
         round.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let mut waiting: Vec<Ask> = Vec::new();
+        let mut waiting: Option<oneshot::Sender<Outcome>> = None;
         loop {
             tokio::select! {
                 signal = self.signals.next() => match signal {
@@ -277,16 +277,16 @@ impl Control {
                         }
                     }
                 },
-                Some(ask) = self.reloads_asked.recv(), if waiting.is_empty() => {
-                    waiting.push(ask);
-                    self.prepare_reload();
+                Some(Ask { set, answer }) = self.reloads_asked.recv(), if waiting.is_none() => {
+                    waiting = Some(answer);
+                    self.prepare_reload(set);
                 }
                 Some(prepared) = self.preparing.join_next(), if !self.preparing.is_empty() => {
                     let prepared = prepared.expect("reading a configuration does not panic, and is not aborted");
                     let outcome = self.reload(prepared).await;
                     systemd::ready();
-                    for ask in waiting.drain(..) {
-                        let _ = ask.send(outcome.clone()); // who asked may not wait any more
+                    if let Some(answer) = waiting.take() {
+                        let _ = answer.send(outcome); // who asked may not wait any more
                     }
                 }
                 Some(said) = self.said.recv() => self.board.hear(said),
@@ -333,16 +333,24 @@ impl Control {
 // === reload ===
 
 impl Control {
-    fn prepare_reload(&mut self) {
-        let (path, open, workers) =
-            (self.config.path.clone(), self.entrances.addresses(), self.workers.len());
-        self.file.taken(config_file::stamp(&path));
+    fn prepare_reload(&mut self, set: Option<Vec<Override>>) {
+        let (running, open) = (Arc::clone(&self.config), self.entrances.addresses());
+        let workers = self.workers.len();
+        if set.is_none() {
+            self.file.taken(config_file::stamp(&running.path));
+        }
         systemd::reloading();
-        self.preparing.spawn_blocking(move || reload::prepare(&path, &open, workers));
+        self.preparing.spawn_blocking(move || {
+            let config = match set {
+                None => reload::of_file(&running.path),
+                Some(values) => reload::with(&running, values),
+            };
+            reload::prepare(config?, &open, workers)
+        });
     }
 
     /// Goes on with what was prepared, and says so in the log.
-    async fn reload(&mut self, prepared: Result<Prepared, Refused>) -> Result<Arc<Report>, Arc<Refused>> {
+    async fn reload(&mut self, prepared: Result<Prepared, Refused>) -> Outcome {
         match prepared {
             Ok(prepared) => {
                 let report = self.apply(prepared).await;

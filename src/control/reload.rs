@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::doors::{OpenError, PoolDoor};
 use super::entrances::Source;
-use crate::config::{Change, Config, ConfigErrors, diff};
+use crate::config::{Change, Config, ConfigErrors, Override, diff};
 use crate::net;
 use crate::topology::{Moves, Topology};
 use crate::units::Listen;
@@ -29,8 +29,17 @@ pub struct Reloads {
     ask: mpsc::UnboundedSender<Ask>,
 }
 
-/// Where the outcome goes.
-pub type Ask = oneshot::Sender<Result<Arc<Report>, Arc<Refused>>>;
+/// What is asked for, and where the outcome goes.
+#[derive(Debug)]
+pub struct Ask {
+    /// CONFIG SET: what runs now but for these values. `None`: the file as it is now.
+    pub set: Option<Vec<Override>>,
+    /// Gets the outcome.
+    pub answer: oneshot::Sender<Outcome>,
+}
+
+/// What became of it.
+pub type Outcome = Result<Arc<Report>, Arc<Refused>>;
 
 /// What a reload changed, or would change.
 #[derive(Debug)]
@@ -83,6 +92,8 @@ pub struct Applied {
 pub enum Refused {
     /// The file is wrong: which keys, and why.
     Config(ConfigErrors),
+    /// CONFIG SET of something that only a restart can change.
+    NeedsRestart(Change),
     /// A new address cannot be listened on.
     Open(OpenError),
     /// The process is about to end.
@@ -113,31 +124,57 @@ impl Reloads {
     /// # Errors
     ///
     /// Nothing has changed, for this reason.
-    pub async fn reload(&self) -> Result<Arc<Report>, Arc<Refused>> {
+    pub async fn reload(&self) -> Outcome {
+        self.outcome(None).await
+    }
+
+    /// Goes on with what runs now but for these values, until the next reload: CONFIG SET.
+    ///
+    /// # Errors
+    ///
+    /// Nothing has changed, for this reason.
+    pub async fn set(&self, values: Vec<Override>) -> Outcome {
+        self.outcome(Some(values)).await
+    }
+
+    async fn outcome(&self, set: Option<Vec<Override>>) -> Outcome {
         let (answer, answered) = oneshot::channel();
         let ending = |_| Arc::new(Refused::Ending);
-        self.ask.send(answer).map_err(|_| Arc::new(Refused::Ending))?;
+        self.ask.send(Ask { set, answer }).map_err(|_| Arc::new(Refused::Ending))?;
         answered.await.map_err(ending)?
     }
 
     /// The same without waiting for the outcome, which the log tells.
     pub fn request(&self) {
         let (answer, _) = oneshot::channel();
-        let _ = self.ask.send(answer); // control is ending
+        let _ = self.ask.send(Ask { set: None, answer }); // control is ending
     }
 }
 
-/// Reads the file and binds what is not `open` yet: as configured, and where that is bound. Blocks.
+/// The configuration of the file. Blocks.
+pub fn of_file(path: &Path) -> Result<Config, Refused> {
+    Config::load(path).map_err(Refused::Config)
+}
+
+/// What runs now but for these values. Blocks, as passwords are read anew.
+pub fn with(running: &Config, set: Vec<Override>) -> Result<Config, Refused> {
+    let config = running.with(set).map_err(Refused::Config)?;
+    match diff(running, &config).into_iter().find(Change::needs_restart) {
+        Some(change) => Err(Refused::NeedsRestart(change)),
+        None => Ok(config),
+    }
+}
+
+/// Binds what is not `open` yet: as configured, and where that is bound. Blocks.
 ///
 /// # Errors
 ///
 /// The first thing that is wrong; what was bound for it is closed again.
 pub fn prepare(
-    path: &Path,
+    config: Config,
     open: &[(Listen, Option<SocketAddr>)],
     workers: usize,
 ) -> Result<Prepared, Refused> {
-    let config = Config::load(path).map_err(Refused::Config)?;
     let mut open: Vec<_> = open.iter().collect();
     let mut sources = Vec::with_capacity(config.pools.len());
     for pool in &config.pools {
@@ -247,6 +284,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(errors) => errors.fmt(f),
+            Self::NeedsRestart(change) => change.fmt(f),
             Self::Open(error) => error.fmt(f),
             Self::Ending => f.write_str("the process is ending"),
         }

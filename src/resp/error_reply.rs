@@ -274,12 +274,10 @@ impl ErrorReply {
         Self::text(format!("ERR nothing has changed: {why}"))
     }
 
-    /// CONFIG SET of something that only the file can change.
+    /// CONFIG SET of something that there isn't; Redis's text.
     pub fn not_settable(name: &str) -> Self {
         let name = shown(name.as_bytes(), SHOWN);
-        Self::text(format!(
-            "ERR CONFIG SET failed - '{name}' can't be set here: change the configuration file"
-        ))
+        Self::text(format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'"))
     }
 
     /// A client past `client_connections`; Redis's text.

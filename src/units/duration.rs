@@ -1,32 +1,36 @@
-//! Durations: `500`, `500ms`, `2s`, `10m`, `1h`.
+//! Durations: `500`, `500us`, `500ms`, `2s`, `10m`, `1h`.
 
 use std::time::Duration;
 
 use super::whole_number;
 
-/// Longest first among those that end alike.
-const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+/// In microseconds; longest first among those that end alike.
+const UNITS: [(&str, u64); 5] =
+    [("us", 1), ("ms", MILLISECOND), ("s", 1_000_000), ("m", 60_000_000), ("h", 3_600_000_000)];
 
-/// Reads a whole number of milliseconds, or of the unit that follows it: `ms`, `s`, `m` or `h`.
+/// In microseconds.
+const MILLISECOND: u64 = 1_000;
+
+/// Reads a whole number of milliseconds, or of the unit that follows it: `us`, `ms`, `s`, `m` or `h`.
 ///
-/// `None` if it is something else, or more milliseconds than 64 bits hold.
+/// `None` if it is something else, or more microseconds than 64 bits hold.
 pub fn parse(text: &str) -> Option<Duration> {
     let (number, unit) = UNITS
         .iter()
         .find_map(|&(name, unit)| text.strip_suffix(name).map(|number| (number, unit)))
-        .unwrap_or((text, 1));
-    Some(Duration::from_millis(whole_number(number)?.checked_mul(unit)?))
+        .unwrap_or((text, MILLISECOND));
+    Some(Duration::from_micros(whole_number(number)?.checked_mul(unit)?))
 }
 
-/// Writes `duration` in the largest unit that needs no fraction, cut to milliseconds; [`parse`] reads it back.
+/// Writes `duration` in the largest unit that needs no fraction, cut to microseconds; [`parse`] reads it back.
 pub fn show(duration: Duration) -> String {
-    let millis = duration.as_millis();
+    let micros = duration.as_micros();
     let (name, unit) = UNITS
         .into_iter()
         .rev()
-        .find(|&(_, unit)| millis != 0 && millis.is_multiple_of(u128::from(unit)))
-        .unwrap_or(UNITS[0]);
-    format!("{}{name}", millis / u128::from(unit))
+        .find(|&(_, unit)| micros != 0 && micros.is_multiple_of(u128::from(unit)))
+        .unwrap_or(UNITS[1]);
+    format!("{}{name}", micros / u128::from(unit))
 }
 
 #[cfg(test)]
@@ -40,6 +44,8 @@ mod tests {
         {
             assert_eq!(parse(text), Some(Duration::from_millis(millis)), "{text}");
         }
+        assert_eq!(parse("250us"), Some(Duration::from_micros(250)));
+        assert_eq!(show(Duration::from_micros(1_250)), "1250us");
         for refused in ["", "s", "ms", "1.5s", "-1s", "2 s", "2S", "2d", "1s500ms", "99999999999999999h"] {
             assert_eq!(parse(refused), None, "{refused:?}");
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::world::World;
-use crate::client::{ClientInfo, SlowRequest};
+use crate::client::{ClientInfo, Monitor, SlowRequest};
 use crate::topology::PoolId;
 
 /// A question, with the way back for its answer.
@@ -24,8 +24,8 @@ pub enum Ask {
     ForgetSlow,
     /// New connections take the place of those to the pool's server of that name; how many that concerns.
     Reconnect(PoolId, String, oneshot::Sender<u64>),
-    /// Requests are slow from so many microseconds on.
-    SlowerThan(u64),
+    /// Show requests from now on.
+    Monitor(Monitor),
 }
 
 /// Which clients. What is `None` makes no difference.
@@ -77,7 +77,7 @@ pub(super) fn answer(world: &Rc<World>, ask: Ask) {
         Ask::Reconnect(pool, server, to) => {
             let _ = to.send(world.pools.reconnect(pool, &server) as u64);
         }
-        Ask::SlowerThan(micros) => world.watch.set_slower_than(micros),
+        Ask::Monitor(monitor) => world.watch.monitor(monitor),
     }
 }
 

@@ -54,6 +54,8 @@ pub(super) struct World {
     /// The second in which a bad one was logged.
     pub(super) complained: Cell<Option<u32>>,
     phase: Cell<Phase>,
+    /// What `watch` has its settings from.
+    config: RefCell<Arc<Config>>,
     /// Where clients go when another process takes over.
     successor: RefCell<Option<mpsc::UnboundedSender<(PoolId, Moved)>>>,
 }
@@ -171,6 +173,7 @@ impl World {
             greeted: Cell::new(0),
             complained: Cell::new(None),
             phase: Cell::new(Phase::Serving),
+            config: RefCell::new(Arc::clone(&seed.published.borrow().generation.config)),
             successor: RefCell::default(),
         }
     }
@@ -249,6 +252,11 @@ impl World {
             leaving.iter().for_each(|client| client.drain());
             let world = Rc::clone(self);
             tokio::task::spawn_local(async move { world.end_pool(id, limit).await });
+        }
+        let config = &published.generation.config;
+        if !Arc::ptr_eq(&self.config.borrow(), config) {
+            self.watch.set_slower_than(slower_than(config));
+            self.config.replace(Arc::clone(config));
         }
         self.own.generation.set(published.generation.number);
     }

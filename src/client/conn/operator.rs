@@ -4,12 +4,17 @@ use std::time::Instant;
 
 use super::{ClientConn, Closed, Hold};
 use crate::client::watch::ClientInfo;
+use crate::command::Call;
 use crate::exchange::Moment;
+use crate::resp::Protocol;
 
 impl ClientConn {
     /// What CLIENT LIST tells of it.
     pub fn info(&self) -> ClientInfo {
         let now = Moment::at(Instant::now());
+        let session = self.session.try_borrow();
+        let target = session.as_ref().ok().map(|session| session.target);
+        let (db, protocol) = target.map_or((0, Protocol::Resp2), |target| (target.db, target.protocol));
         ClientInfo {
             id: self.id,
             pool: self.pool.config().name.clone(),
@@ -23,6 +28,8 @@ impl ClientConn {
             unsent: self.outbox.unsent(),
             unread: self.kept(),
             subscriptions: self.subscriptions(),
+            db,
+            protocol,
         }
     }
 
@@ -53,6 +60,17 @@ impl ClientConn {
         let session = self.session.try_borrow();
         let name = session.as_ref().ok().and_then(|session| session.name.as_deref());
         name.map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default()
+    }
+
+    /// Whether an operator sees its requests.
+    #[inline]
+    pub fn is_monitored(&self) -> bool {
+        self.watch.is_monitored()
+    }
+
+    /// Shows a call of its own, in database `db`, to the operators that watch.
+    pub fn show(&self, call: &Call<'_>, db: u32) {
+        self.watch.show(call, db, self);
     }
 
     /// The operator ends the connection now.

@@ -5,13 +5,14 @@
 //! read from their cells. Nothing here is on the path of a client's request.
 
 mod clients;
+mod config;
 mod info;
+mod monitor;
 mod proxy;
 mod servers;
 mod table;
 mod times;
 
-use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -27,9 +28,11 @@ use super::hold::{Holds, Word};
 use super::reload::Reloads;
 use super::report::Current;
 use super::visitors::{Door, Visitor, welcome};
+use crate::config::MOST_BYTES;
 use crate::resp::{ArgSpan, Args, ErrorReply, Limits, RequestScanner, Scanned, encode, inline_to_array};
 use crate::units::Secret;
 use crate::worker::{Ask, Order};
+use monitor::Monitoring;
 use table::{AdminCommand, Verb};
 
 pub use table::admin_reference;
@@ -43,12 +46,13 @@ const IDLE: Duration = Duration::from_secs(600);
 /// Longest that taking an answer may take.
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
 
-/// Bounds of a request: an operator types it.
+/// Bounds of a request: an operator types it, or `shardwise check` sends a file.
 const LIMITS: Limits = Limits {
     max_args: 1024,
-    max_bulk: 64 << 10,
+    // A whole configuration.
+    max_bulk: MOST_BYTES,
     max_inline: 64 << 10,
-    max_request: 1 << 20,
+    max_request: MOST_BYTES + (64 << 10),
     authenticated: true,
 };
 
@@ -61,8 +65,6 @@ pub struct Admin {
     workers: Vec<UnboundedSender<Order>>,
     reloads: Reloads,
     holds: Holds,
-    /// Microseconds from which on a request is slow now; `u64::MAX`: none is.
-    slower_than: Cell<u64>,
 }
 
 /// What becomes of a command: its reply has been written, or an error is the reply.
@@ -73,6 +75,8 @@ struct Visit {
     authenticated: bool,
     name: Vec<u8>,
     address: String,
+    /// It has said MONITOR.
+    monitoring: Option<Monitoring>,
 }
 
 /// Serves until it is dropped. Inside a `LocalRuntime` only.
@@ -93,13 +97,21 @@ pub async fn serve(door: Door, admin: Admin) {
 /// Reads requests and answers each, until the visitor leaves.
 async fn converse(visitor: Visitor, admin: &Admin) -> io::Result<()> {
     let Visitor { mut stream, address } = visitor;
-    let mut visit = Visit { authenticated: admin.password().is_none(), name: Vec::new(), address };
+    let authenticated = admin.password().is_none();
+    let mut visit = Visit { authenticated, name: Vec::new(), address, monitoring: None };
     let (mut buffer, mut scanner, mut spans) = (BytesMut::new(), RequestScanner::default(), Vec::new());
     loop {
         let mut out = Vec::new();
         let open = answer_all(admin, &mut visit, &mut buffer, &mut scanner, &mut spans, &mut out).await;
         timeout(WRITE_LIMIT, stream.write_all(&out)).await??;
-        if !open || timeout(IDLE, stream.read_buf(&mut buffer)).await?? == 0 {
+        if !open {
+            return stream.shutdown().await;
+        }
+        let read = match &mut visit.monitoring {
+            Some(monitoring) => monitoring.watch(&mut stream, &mut buffer).await?,
+            None => timeout(IDLE, stream.read_buf(&mut buffer)).await??,
+        };
+        if read == 0 {
             return stream.shutdown().await;
         }
     }
@@ -156,10 +168,7 @@ impl Admin {
         reloads: Reloads,
         holds: Holds,
     ) -> Self {
-        let slower_than = sources.now().config.process.slowlog_slower_than;
-        let micros =
-            slower_than.map_or(u64::MAX, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
-        Self { sources, workers, reloads, holds, slower_than: Cell::new(micros) }
+        Self { sources, workers, reloads, holds }
     }
 
     /// Answers one request; false when the connection ends behind it.
@@ -195,6 +204,12 @@ impl Admin {
                 Some(message) => encode::bulk(out, message),
                 None => encode::simple(out, "PONG"),
             },
+            Verb::Monitor => return self.monitor(visit, args, out),
+            Verb::Reset => {
+                visit.monitoring = None;
+                visit.authenticated = self.password().is_none();
+                encode::simple(out, "RESET");
+            }
             Verb::Auth => return self.auth(visit, args, out),
             Verb::Quit | Verb::Ok => encode::simple(out, "OK"),
             Verb::Empty => encode::array(out, 0),
@@ -216,9 +231,10 @@ impl Admin {
                 self.tell_all(|| Ask::Pause(None));
                 encode::simple(out, "OK");
             }
-            Verb::ConfigGet => return self.config_get(args, out),
+            Verb::ConfigGet => self.config_get(args, out),
+            Verb::ConfigOrigin => self.config_origin(args, out),
             Verb::ConfigReload => return self.reload(out).await,
-            Verb::ConfigSet => return self.config_set(args, out),
+            Verb::ConfigSet => return self.config_set(args, out).await,
             Verb::SlowlogGet => return self.slowlog_get(args, out).await,
             Verb::SlowlogLen => {
                 let slow = self.ask_all(Ask::Slow).await;
@@ -234,6 +250,7 @@ impl Admin {
             Verb::ProxyServers => self.proxy_servers(args, out),
             Verb::ProxyWorkers => self.proxy_workers(out),
             Verb::ProxyExplain => return self.proxy_explain(args, out),
+            Verb::ProxyPredict => return self.predict(args, out).await,
             Verb::ProxyDrain => return self.say(args, Word::Drain, out).await,
             Verb::ProxyResume => return self.say(args, Word::Resume, out).await,
             Verb::ProxyBan => return self.ban(args, out).await,

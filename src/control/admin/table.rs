@@ -39,6 +39,9 @@ pub enum Verb {
     ClientUnpause,
     CommandCount,
     ConfigGet,
+    ConfigOrigin,
+    Monitor,
+    Reset,
     ConfigSet,
     ConfigReload,
     SlowlogGet,
@@ -50,6 +53,7 @@ pub enum Verb {
     ProxyServers,
     ProxyWorkers,
     ProxyExplain,
+    ProxyPredict,
     ProxyDrain,
     ProxyResume,
     ProxyBan,
@@ -98,14 +102,20 @@ pub static ADMIN_COMMANDS: &[AdminCommand] = &[
         "How long requests took, by command, over all pools: calls below each power of two of microseconds"),
     look(&["LATENCY", "LATEST"], "", (2, 2), Verb::Empty, ""),
     look(&["CONFIG", "GET"], "pattern …", (3, MANY), Verb::ConfigGet, "Settings of the process, and of pools as `pool.key`"),
-    change(&["CONFIG", "SET"], "slowlog-log-slower-than microseconds", (4, 4), Verb::ConfigSet, "From when on a request is slow, until the next start; -1: never"),
+    look(&["CONFIG", "ORIGIN"], "pattern …", (3, MANY), Verb::ConfigOrigin, "Where each of these settings comes from: `FILE:LINE`, `default`, `--threads` (the command line), `CONFIG SET`"),
+    change(&["CONFIG", "SET"], "name value [name value …]", (4, MANY), Verb::ConfigSet,
+        "Other values for settings that a reload can change, checked as those of the file are, all or none; until the next reload or start, which take the file's again. `slowlog-log-slower-than` and `maxclients` are Redis's names for two of them"),
     change(&["CONFIG", "RELOAD"], "", (2, 2), Verb::ConfigReload, "Takes the configuration file over, and answers what has changed, or why nothing has"),
+    change(&["MONITOR"], "[n]", (1, 2), Verb::Monitor,
+        "Requests of all pools' clients as they come, in Redis's form; with `n` one in so many of each worker. Passwords are not shown, long requests in part; lines that the connection is too slow for are dropped, and their number is said. RESET or QUIT ends it"),
     look(&["MEMORY", "STATS"], "", (2, 2), Verb::MemoryStats, "Memory of the process"),
     look(&["PROXY", "POOLS"], "", (2, 2), Verb::ProxyPools, "Each pool: clients, requests, errors, live servers"),
     look(&["PROXY", "SERVERS"], "[pool]", (2, 3), Verb::ProxyServers,
         "Each server: live or not, share of the ring, connections, requests, what waits, and how long requests took in the proxy and at the server"),
     look(&["PROXY", "WORKERS"], "", (2, 2), Verb::ProxyWorkers, "Each worker: clients, when its loop last came around"),
     look(&["PROXY", "EXPLAIN"], "pool command [argument …]", (4, MANY), Verb::ProxyExplain, "What would become of that request, and where each of its keys lives, and why"),
+    look(&["PROXY", "PREDICT"], "text", (3, 3), Verb::ProxyPredict,
+        "What a reload would change if the file held this text, or what is wrong with it: `shardwise check FILE --against ADMIN` asks that"),
     change(&["PROXY", "DRAIN"], "server", (3, 3), Verb::ProxyDrain,
         "The server (`name`, or `pool/name` where several pools have that name) gets no new requests, its keys go to the others, and what is in flight ends; answered when all workers know. Not the last live one of a pool"),
     change(&["PROXY", "RESUME"], "server", (3, 3), Verb::ProxyResume, "The end of DRAIN: its keys come back"),
@@ -124,6 +134,7 @@ pub static ADMIN_COMMANDS: &[AdminCommand] = &[
     look(&["CLIENT", "GETNAME"], "", (2, 2), Verb::ClientName, ""),
     look(&["CLIENT", "SETINFO"], "attribute value", (4, 4), Verb::Ok, ""),
     look(&["SELECT"], "0", (2, 2), Verb::Ok, ""),
+    look(&["RESET"], "", (1, 1), Verb::Reset, ""),
     look(&["QUIT"], "", (1, MANY), Verb::Quit, ""),
     look(&["CLIENT", "HELP"], "", (2, 2), Verb::Help, ""),
     look(&["CONFIG", "HELP"], "", (2, 2), Verb::Help, ""),
@@ -193,7 +204,7 @@ impl AdminCommand {
 
     /// Whether it needs no password.
     pub fn is_open_to_all(&self) -> bool {
-        matches!(self.verb, Verb::Auth | Verb::Quit)
+        matches!(self.verb, Verb::Auth | Verb::Quit | Verb::Reset)
     }
 }
 
