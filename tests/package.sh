@@ -137,7 +137,7 @@ inside() {
   expect "not started by the installation" "inactive disabled" "$(state) $(systemctl is-enabled shardwise.service || true)"
 
   say "--- start"
-  systemctl start shardwise.service || { journalctl -u shardwise --no-pager; fail "it doesn't start"; }
+  systemctl -q enable --now shardwise.service || { journalctl -u shardwise --no-pager; fail "it doesn't start"; }
   pid=$(main_pid)
   expect "unit" active "$(state)"
   expect "user" shardwise "$(ps -o user:20= -p "$pid" | xargs)"
