@@ -109,7 +109,7 @@ make_upgrade() {
   dpkg-deb -R shardwise.deb next
   sed -i "s/^Version: .*/Version: $1/" next/DEBIAN/control
   echo '# new in this version' >>next/etc/shardwise/shardwise.yml
-  dpkg-deb --root-owner-group -b next next.deb >/dev/null
+  dpkg-deb --root-owner-group -Zgzip -z1 -b next next.deb >/dev/null
 }
 
 inside() {

@@ -143,6 +143,7 @@ fn proxy_numbers(sources: &Sources) -> Vec<Number> {
     block.workers.set(sources.workers.len() as u64);
     block.generation.set(sources.generation().number);
     block.draining.set(u64::from(sources.draining.get()));
+    block.log_suppressed.set(sources.suppressed.value());
     summed(ProxyBlock::DEFINITIONS, std::iter::once(block.cells()))
 }
 

@@ -57,6 +57,8 @@ pub struct Sources {
     pub draining: Rc<StdCell<bool>>,
     /// Who knows the owners of the keys; without it all servers are live.
     publisher: Option<Publisher>,
+    /// Lines that the log left out.
+    pub suppressed: Arc<Cell>,
     /// Connections of clients and servers that belonged to what is no longer in the configuration, established since
     /// the start.
     retired: u64,
@@ -111,6 +113,7 @@ impl Current {
         let mut next = Sources::new(config, workers, health, listeners);
         (next.started, next.started_at) = (now.started, now.started_at);
         (next.draining, next.publisher) = (Rc::clone(&now.draining), now.publisher.clone());
+        next.suppressed = Arc::clone(&now.suppressed);
         // What is counted no more was counted before: the sum of all never goes down.
         next.retired = now.established().saturating_sub(next.established());
         self.sources.replace(Rc::new(next));
@@ -134,6 +137,7 @@ impl Sources {
             started_at: SystemTime::now(),
             draining: Rc::default(),
             publisher: None,
+            suppressed: Arc::default(),
             retired: 0,
             hostname: OnceCell::new(),
             shares: RefCell::default(),
@@ -143,6 +147,11 @@ impl Sources {
     /// Who owns which keys is what `publisher` has published last.
     pub fn with_publisher(self, publisher: Publisher) -> Self {
         Self { publisher: Some(publisher), ..self }
+    }
+
+    /// `suppressed` counts the lines that the log leaves out.
+    pub fn with_suppressed(self, suppressed: Arc<Cell>) -> Self {
+        Self { suppressed, ..self }
     }
 
     /// The generation that is in use.

@@ -271,6 +271,7 @@ block! {
         workers: Gauge, "worker threads";
         generation: Gauge, "number of the generation of configuration and topology that is in use, from 1";
         draining: Gauge, "1 once the process is going down";
+        log_suppressed as "log_lines_suppressed": Counter, "lines that the log left out because they repeated what had just been said";
     }
 }
 
