@@ -21,8 +21,10 @@ expect() { # WHAT WANTED GOT
 
 # --- outside: namespaces, and a control group that systemd can have for itself
 
+group= result=
+
 outside() {
-  local deb group groups result code
+  local deb groups code
   deb=$(realpath "$1")
   [ "$(id -u)" -eq 0 ] || fail "it must be run as root"
   groups=$(findmnt -n -t cgroup2 -o TARGET | head -1)
