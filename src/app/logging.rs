@@ -10,10 +10,10 @@
 //! | 7 | debug | debug: also what happens to connections |
 //! | 8…11 | verbose | trace |
 
-mod repeats;
-
 // The log's file is the one thing that all threads may write to; nothing on the path of a request does.
 #![allow(clippy::disallowed_types)]
+
+mod repeats;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -239,8 +239,7 @@ mod tests {
         std::fs::rename(&path, dir.path().join("log.1")).unwrap();
 
         let (_, level) = reload::Layer::new(LevelFilter::INFO);
-        let log =
-            Log { sink: sink.clone(), verbosity: AtomicU8::new(5), level, repeats: Repeats::default() };
+        let log = Log { sink: sink.clone(), verbosity: AtomicU8::new(5), level, repeats: Repeats::default() };
         assert!(matches!(log.reopen(), Reopened::Done));
         sink.make_writer().write_all(b"new\n").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new\n");

@@ -14,10 +14,12 @@ mod mode;
 mod pace;
 mod session;
 mod subscribing;
+mod tally;
 mod transaction;
 mod wait;
 mod watch;
 
 pub use conn::{ClientConn, Closed, Moved, Phase};
 pub use session::{Carried, Session};
+pub use tally::{KeySample, Tally};
 pub use watch::{ClientInfo, SLOW_KEPT, SlowRequest, Watch};

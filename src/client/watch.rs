@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::conn::ClientConn;
+use super::tally::Tally;
 use crate::exchange::Took;
 
 /// Of all clients of one worker.
@@ -18,6 +19,8 @@ pub struct Watch {
     lately: Cell<(u32, usize)>,
     /// Until when requests of clients wait where they are.
     paused_until: Cell<Option<Instant>>,
+    /// Hot and big keys.
+    pub tally: Tally,
 }
 
 /// Slow requests that each worker remembers; older ones are forgotten.
@@ -80,13 +83,14 @@ pub struct ClientInfo {
 }
 
 impl Watch {
-    /// Requests are slow from `slower_than` microseconds on.
-    pub fn new(slower_than: u64) -> Self {
+    /// Requests are slow from `slower_than` microseconds on; the keys of one request in `hot_keys` are looked at.
+    pub fn new(slower_than: u64, hot_keys: u32) -> Self {
         Self {
             slow: RefCell::default(),
             slower_than: Cell::new(slower_than),
             lately: Cell::default(),
             paused_until: Cell::new(None),
+            tally: Tally::new(hot_keys),
         }
     }
 
@@ -164,7 +168,7 @@ mod tests {
     /// With 5,000 busy clients every request takes longer than 10 ms: each was noted, address, names and all.
     #[test]
     fn when_everything_is_slow_little_of_it_is_noted() {
-        let watch = Watch::new(10_000);
+        let watch = Watch::new(10_000, 0);
         for second in 0..3 {
             let noted = (0..50_000).filter(|_| watch.has_room(second)).count();
             assert_eq!(noted, SLOW_PER_SECOND);

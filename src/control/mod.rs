@@ -15,6 +15,7 @@ mod exposition;
 mod fd_limit;
 pub mod handover;
 mod health;
+mod hot_keys;
 mod http;
 mod page;
 mod probe;
@@ -168,12 +169,12 @@ impl Control {
         let sources = sources.with_publisher(publisher.clone()).with_suppressed(log.suppressed());
         let sources = Current::new(sources);
         let (reloads, reloads_asked) = Reloads::channel();
+        let orders: Vec<_> = workers.iter().map(|worker| worker.orders.clone()).collect();
         tokio::task::spawn_local(stats_port::serve(Door::new(stats)?, sources.clone()));
         if let Some(metrics) = metrics {
-            tokio::task::spawn_local(http::serve(Door::new(metrics)?, sources.clone()));
+            tokio::task::spawn_local(http::serve(Door::new(metrics)?, sources.clone(), orders.clone()));
         }
         if let Some(door) = admin {
-            let orders = workers.iter().map(|worker| worker.orders.clone()).collect();
             let admin = Admin::new(sources.clone(), orders, reloads.clone());
             tokio::task::spawn_local(admin::serve(Door::new(door)?, admin));
         }

@@ -251,6 +251,11 @@ impl ErrorReply {
         Self::text(format!("ERR no such pool '{}', see PROXY POOLS", shown(name.as_bytes(), SHOWN)))
     }
 
+    /// PROXY HOTKEYS where no key is looked at.
+    pub fn no_hot_keys() -> Self {
+        Self::text("ERR no keys are looked at, see hot_keys under shardwise: in the configuration".to_owned())
+    }
+
     /// CONFIG RELOAD of a file that is wrong.
     pub fn not_reloaded(why: &str) -> Self {
         Self::text(format!("ERR nothing has changed: {why}"))

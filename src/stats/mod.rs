@@ -5,12 +5,14 @@
 
 mod histogram;
 mod metric;
+mod top;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use histogram::{CommandTimes, Histogram, MOST_COMMANDS, Snapshot};
 pub use metric::{Scope, Unit, families, metrics_reference, time_families};
+pub use top::{Heavy, Top};
 
 /// A number that one thread writes and others read. Gauges are counters that also go down.
 #[derive(Debug, Default)]

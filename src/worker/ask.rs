@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::world::World;
-use crate::client::{ClientInfo, SlowRequest};
+use crate::client::{ClientInfo, KeySample, SlowRequest};
 
 /// A question, with the way back for its answer.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub enum Ask {
     Slow(oneshot::Sender<Vec<SlowRequest>>),
     /// Forget the slow requests.
     ForgetSlow,
+    /// Hot and big keys.
+    Keys(oneshot::Sender<KeySample>),
     /// Requests are slow from so many microseconds on.
     SlowerThan(u64),
 }
@@ -69,6 +71,9 @@ pub(super) fn answer(world: &Rc<World>, ask: Ask) {
         Ask::Pause(limit) => pause(world, limit),
         Ask::Slow(to) => {
             let _ = to.send(world.watch.slow());
+        }
+        Ask::Keys(to) => {
+            let _ = to.send(world.watch.tally.sample());
         }
         Ask::ForgetSlow => world.watch.forget_slow(),
         Ask::SlowerThan(micros) => world.watch.set_slower_than(micros),

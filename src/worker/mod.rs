@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use crate::backend::LeaseLimit;
-pub use crate::client::{Carried, ClientInfo, Moved, SLOW_KEPT, SlowRequest};
+pub use crate::client::{Carried, ClientInfo, KeySample, Moved, SLOW_KEPT, SlowRequest};
 pub use crate::dispatch::Scripts;
 use crate::net::{Listener, Peer};
 pub use crate::stats::{PoolStats, WorkerBlock, WorkerStats};

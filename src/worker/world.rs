@@ -160,7 +160,7 @@ impl World {
             own: Arc::clone(&seed.own),
             census: Arc::clone(&seed.census),
             clients: RefCell::default(),
-            watch: Rc::new(Watch::new(slower_than(&seed.published.borrow().generation.config))),
+            watch: Rc::new(watch(&seed.published.borrow().generation.config)),
             doors: RefCell::default(),
             changed: Notify::new(),
             phase: Cell::new(Phase::Serving),
@@ -243,6 +243,7 @@ impl World {
             let world = Rc::clone(self);
             tokio::task::spawn_local(async move { world.end_pool(id, limit).await });
         }
+        self.watch.tally.set(published.generation.config.process.hot_keys);
         self.own.generation.set(published.generation.number);
     }
 
@@ -290,6 +291,10 @@ impl World {
         tokio::task::yield_now().await;
         cut
     }
+}
+
+fn watch(config: &Config) -> Watch {
+    Watch::new(slower_than(config), config.process.hot_keys)
 }
 
 /// `slowlog_slower_than`, in microseconds.

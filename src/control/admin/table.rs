@@ -49,6 +49,8 @@ pub enum Verb {
     ProxyPools,
     ProxyServers,
     ProxyWorkers,
+    ProxyHotKeys,
+    ProxyBigKeys,
     ProxyExplain,
 }
 
@@ -99,6 +101,9 @@ pub static ADMIN_COMMANDS: &[AdminCommand] = &[
     look(&["PROXY", "SERVERS"], "[pool]", (2, 3), Verb::ProxyServers,
         "Each server: live or not, share of the ring, connections, requests, what waits, and how long requests took in the proxy and at the server"),
     look(&["PROXY", "WORKERS"], "", (2, 2), Verb::ProxyWorkers, "Each worker: clients, when its loop last came around"),
+    look(&["PROXY", "HOTKEYS"], "[count]", (2, 3), Verb::ProxyHotKeys,
+        "Keys with the most requests of the last one to two minutes, 10 or so many; with `hot_keys` only"),
+    look(&["PROXY", "BIGKEYS"], "[count]", (2, 3), Verb::ProxyBigKeys, "Keys with the most bytes of requests and replies, likewise"),
     look(&["PROXY", "EXPLAIN"], "pool command [argument …]", (4, MANY), Verb::ProxyExplain, "What would become of that request, and where each of its keys lives, and why"),
     look(&["COMMAND", "COUNT"], "", (2, 2), Verb::CommandCount, "How many commands pools know"),
     look(&["COMMAND"], "", (1, MANY), Verb::Empty, ""),
