@@ -3,7 +3,7 @@
 CARGO ?= cargo
 , := ,
 
-.PHONY: help build man deb demo test test-clients soak fuzz bench bench-core bench-side-by-side scenario-openresty footprint reliability subscribers instructions \
+.PHONY: help build man deb demo test test-clients test-package soak fuzz bench bench-core bench-side-by-side scenario-openresty footprint reliability subscribers instructions \
         instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
@@ -23,6 +23,10 @@ man: build ## manual page and shell completions, from the program's own options:
 deb: man ## the Debian package: target/debian/*.deb; builds cargo-deb first if need be (minutes)
 	command -v cargo-deb >/dev/null || $(CARGO) install cargo-deb --locked
 	$(CARGO) deb --no-build
+
+test-package: deb ## installs the package on a copy of this system with systemd as process 1, runs, reloads, upgrades, removes, purges it (root)
+	tests/setup.sh package
+	tests/package.sh "$$(ls -t target/debian/*.deb | head -1)"
 
 demo: ## four shards, where keys go, and a benchmark side by side with Redis and nutcracker (2 minutes)
 	tests/setup.sh demo

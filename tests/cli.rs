@@ -6,6 +6,7 @@ mod cli {
     mod bench_faults;
     mod descriptors;
     mod ejection;
+    mod log;
     mod options;
     mod signals;
     mod start;

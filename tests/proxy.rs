@@ -18,6 +18,7 @@ mod proxy {
     mod ejection;
     mod fleet;
     mod half_replies;
+    mod hot_keys;
     mod lifecycle;
     mod limits;
     mod load;

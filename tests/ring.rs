@@ -285,6 +285,7 @@ fn generations_share_what_stays() {
         admin: None,
         admin_password: None,
         slowlog_slower_than: None,
+        hot_keys: 0,
         reload_on_hup: false,
         reload_on_change: false,
         handover: None,

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks, by apt-get, pip and npm: `tests/setup.sh demo` for `make demo`, `… instructions` for
 # `make instructions`, `… openresty` for `make scenario-openresty`, `… bench` for `make bench`, `… test` for all tests,
-# `… operating` for what `make test-clients` needs beyond them. Where everything is there already it changes nothing and asks
-# no network.
+# `… operating` for what `make test-clients` needs beyond them, `… package` for `make test-package`. Where everything is there
+# already it changes nothing and asks no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin
@@ -35,6 +35,12 @@ if [ "${1:-test}" = test ]; then
   need 'command -v npm' npm
   need 'command -v php' php-cli
   need 'php -r "exit((int) !extension_loaded(\"redis\"));"' php-redis
+fi
+
+if [ "${1:-test}" = package ]; then
+  need 'test -x /lib/systemd/systemd' systemd
+  need 'command -v adduser' adduser
+  need 'command -v ip' iproute2
 fi
 
 if [ "${1:-test}" = operating ]; then

@@ -13,6 +13,8 @@
 // The log's file is the one thing that all threads may write to; nothing on the path of a request does.
 #![allow(clippy::disallowed_types)]
 
+mod repeats;
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -29,6 +31,8 @@ use tracing_subscriber::{Layer, Registry, reload};
 
 use crate::config::LogFormat;
 use crate::control::{LogSwitch, Reopened};
+use crate::stats::Cell;
+use repeats::Repeats;
 
 /// nutcracker's log level, 0…11.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +60,7 @@ pub struct Log {
     sink: Sink,
     verbosity: AtomicU8,
     level: reload::Handle<LevelFilter, Registry>,
+    repeats: Repeats,
 }
 
 /// Makes tracing write to `sink`, for the whole process. May be called once.
@@ -71,9 +76,10 @@ pub fn install(sink: Sink, format: LogFormat, verbosity: Verbosity) -> Log {
         LogFormat::Text => lines.boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
-    tracing_subscriber::registry().with(level).with(lines).init();
+    let repeats = Repeats::default();
+    tracing_subscriber::registry().with(level).with(repeats.clone()).with(lines).init();
     log_panics();
-    Log { sink, verbosity: AtomicU8::new(verbosity.0), level: handle }
+    Log { sink, verbosity: AtomicU8::new(verbosity.0), level: handle, repeats }
 }
 
 /// A thread that panics says so in the log too, and then what it always says on the standard error.
@@ -196,6 +202,14 @@ impl LogSwitch for Log {
         let _ = self.level.modify(|level| *level = verbosity.level());
         verbosity.0
     }
+
+    fn sum_up(&self, all: bool) {
+        self.repeats.sum_up(all);
+    }
+
+    fn suppressed(&self) -> Arc<Cell> {
+        Arc::clone(self.repeats.suppressed())
+    }
 }
 
 #[cfg(test)]
@@ -225,7 +239,7 @@ mod tests {
         std::fs::rename(&path, dir.path().join("log.1")).unwrap();
 
         let (_, level) = reload::Layer::new(LevelFilter::INFO);
-        let log = Log { sink: sink.clone(), verbosity: AtomicU8::new(5), level };
+        let log = Log { sink: sink.clone(), verbosity: AtomicU8::new(5), level, repeats: Repeats::default() };
         assert!(matches!(log.reopen(), Reopened::Done));
         sink.make_writer().write_all(b"new\n").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "new\n");
@@ -235,7 +249,8 @@ mod tests {
     #[test]
     fn steps_stay_within_the_bounds() {
         let (_, level) = reload::Layer::new(LevelFilter::INFO);
-        let log = Log { sink: Sink::Stderr, verbosity: AtomicU8::new(10), level };
+        let log =
+            Log { sink: Sink::Stderr, verbosity: AtomicU8::new(10), level, repeats: Repeats::default() };
         assert_eq!([log.step(1), log.step(1), log.step(-1)], [11, 11, 10]);
         log.verbosity.store(0, Ordering::Relaxed);
         assert_eq!(log.step(-1), 0);

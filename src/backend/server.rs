@@ -21,8 +21,12 @@ use crate::units::{Endpoint, Limit, Secret};
 /// keeps its connections.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// `NAME (ADDRESS)`, as clients and logs see it.
+    /// `NAME (ADDRESS)`, as clients see it.
     pub label: String,
+    /// Its pool and its name in it, as logs and metrics have them.
+    pub pool: String,
+    /// See `pool`.
+    pub name: String,
     /// Where it is.
     pub endpoint: Endpoint,
     /// Password.
@@ -318,21 +322,25 @@ impl Shared {
 
     /// The first failed attempt is news; the others of a run (`again`) are the same news.
     pub(super) fn log_connect_failure(&self, error: &ConnectError, again: bool) {
+        let Settings { pool, name: server, endpoint: address, .. } = &self.settings;
+        let detail = &*error.detail;
         if again {
-            tracing::debug!(server = %self.label, cause = ?error.cause, detail = %error.detail, "still cannot connect");
+            tracing::debug!(pool, server, %address, reason = %error.cause, detail, "still cannot connect");
         } else {
-            tracing::warn!(server = %self.label, cause = ?error.cause, detail = %error.detail, "cannot connect; trying on");
+            tracing::warn!(pool, server, %address, reason = %error.cause, detail, "cannot connect; trying on");
         }
     }
 
     /// Connected again after failed attempts.
     pub(super) fn log_back(&self) {
-        tracing::info!(server = %self.label, "connected again");
+        let Settings { pool, name: server, .. } = &self.settings;
+        tracing::info!(pool, server, "connected again");
     }
 
     pub(super) fn log_lost(&self, cause: Cause) {
         if cause != Cause::Shutdown {
-            tracing::info!(server = %self.label, ?cause, "server connection lost");
+            let Settings { pool, name: server, .. } = &self.settings;
+            tracing::info!(pool, server, reason = %cause, "server connection lost");
         }
     }
 }

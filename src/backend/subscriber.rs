@@ -17,7 +17,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::backoff::Backoff;
 use super::connect::{cause_of, connect};
-use super::server::Shared;
+use super::server::{Settings, Shared};
 use crate::exchange::{Cause, Inbox};
 use crate::net::Stream;
 use crate::resp::pubsub::{Heard, heard};
@@ -304,14 +304,16 @@ impl Subscriber {
                 (Some(audience), None) => audience.stands(space, &name),
                 (Some(audience), Some(error)) => {
                     let text = String::from_utf8_lossy(error);
-                    tracing::warn!(server = %self.shared.label, error = text.trim_end(), "a subscription was refused");
+                    let Settings { pool, name: server, .. } = &self.shared.settings;
+                    tracing::warn!(pool, server, error = text.trim_end(), "a subscription was refused");
                     audience.failed(space, &name, error);
                 }
                 (None, _) => {}
             }
         }
         if self.asked.borrow().is_empty() && self.gap.take() {
-            tracing::info!(server = %self.shared.label, "subscriptions stand again");
+            let Settings { pool, name: server, .. } = &self.shared.settings;
+            tracing::info!(pool, server, "subscriptions stand again");
         }
         Ok(())
     }
@@ -348,7 +350,8 @@ impl Subscriber {
         if stood > 0 {
             stats.subscription_gaps.add(1);
             self.gap.set(true);
-            tracing::warn!(server = %shared.label, ?cause, subscriptions = stood, "subscriptions are interrupted: messages may be missed until they stand again");
+            let Settings { pool, name: server, .. } = &shared.settings;
+            tracing::warn!(pool, server, reason = %cause, subscriptions = stood, "subscriptions are interrupted: messages may be missed until they stand again");
         }
     }
 

@@ -24,6 +24,7 @@ pub use phase::{Closed, Phase};
 use super::ages::Ages;
 use super::pace::{Bucket, penalty};
 use super::session::{Session, Verdict};
+use super::tally::{Sampled, Tally};
 use super::watch::Watch;
 use crate::dispatch::{Payload, Pool};
 use crate::exchange::{Flush, Inbox, Moment, Outbox, Recipient, Took, Written};
@@ -57,6 +58,8 @@ pub struct ClientConn {
     pause: RefCell<Option<Pin<Box<Sleep>>>>,
     /// What the operator asks of this worker's clients.
     watch: Rc<Watch>,
+    /// The request whose reply's size is awaited; for a sampled one only.
+    pub(super) sampled: Cell<Option<Box<Sampled>>>,
     /// When it connected.
     since: Moment,
     /// When it last said something.
@@ -112,6 +115,7 @@ impl ClientConn {
             bucket,
             pause: RefCell::new(None),
             watch,
+            sampled: Cell::new(None),
             since,
             seen: Cell::new(since),
             stuck_since: Cell::new(None),
@@ -188,6 +192,12 @@ impl ClientConn {
     #[inline]
     pub fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    /// Hot and big keys of its worker.
+    #[inline]
+    pub(super) fn tally(&self) -> &Tally {
+        &self.watch.tally
     }
 
     fn poll(self: &Rc<Self>, cx: &mut Context<'_>, recipient: &Rc<dyn Recipient>) -> Poll<Closed> {
@@ -532,6 +542,10 @@ impl Flush for ClientConn {
 impl Recipient for ClientConn {
     fn outbox(&self) -> &Outbox {
         &self.outbox
+    }
+
+    fn replied(&self, bytes: u64) {
+        self.sampled(bytes);
     }
 
     #[inline]

@@ -160,7 +160,14 @@ impl Session {
         let call = match pool.table.lookup(args) {
             Ok(call) => call,
             Err(CallError::UnknownCommand(args)) if is_http(args.name()) => {
-                tracing::warn!(client = client.id(), "a client speaks HTTP: some web page attacks; closed");
+                let (address, _) = client.addresses();
+                let pool = &*pool.config().name;
+                tracing::warn!(
+                    client = client.id(),
+                    pool,
+                    address,
+                    "a client speaks HTTP: some web page attacks; closed"
+                );
                 return Verdict::Close(Closed::Http);
             }
             Err(_) if !self.may_pass(pool) => return refuse(ErrorReply::no_auth(), pool, recipient),
@@ -179,6 +186,9 @@ impl Session {
             && denied.contains(call.ix)
         {
             return self.denied(&call, pool, recipient);
+        }
+        if client.tally().is_due() && !matches!(plan, Plan::Refuse(_) | Plan::Local(_)) {
+            client.sample(&call);
         }
         if call.row.script != ScriptUse::None {
             pool.note_script(&call);

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::conn::ClientConn;
 use super::monitor::{self, Monitor};
 use crate::command::Call;
+use super::tally::Tally;
 use crate::exchange::Took;
 use crate::resp::Protocol;
 
@@ -25,6 +26,8 @@ pub struct Watch {
     monitors: RefCell<Vec<Monitor>>,
     /// There are any: all that a request costs without them is one look at this.
     monitored: Cell<bool>,
+    /// Hot and big keys.
+    pub tally: Tally,
 }
 
 /// Slow requests that each worker remembers; older ones are forgotten.
@@ -91,8 +94,8 @@ pub struct ClientInfo {
 }
 
 impl Watch {
-    /// Requests are slow from `slower_than` microseconds on.
-    pub fn new(slower_than: u64) -> Self {
+    /// Requests are slow from `slower_than` microseconds on; the keys of one request in `hot_keys` are looked at.
+    pub fn new(slower_than: u64, hot_keys: u32) -> Self {
         Self {
             slow: RefCell::default(),
             slower_than: Cell::new(slower_than),
@@ -100,6 +103,7 @@ impl Watch {
             paused_until: Cell::new(None),
             monitors: RefCell::default(),
             monitored: Cell::new(false),
+            tally: Tally::new(hot_keys),
         }
     }
 
@@ -203,7 +207,7 @@ mod tests {
     /// With 5,000 busy clients every request takes longer than 10 ms: each was noted, address, names and all.
     #[test]
     fn when_everything_is_slow_little_of_it_is_noted() {
-        let watch = Watch::new(10_000);
+        let watch = Watch::new(10_000, 0);
         for second in 0..3 {
             let noted = (0..50_000).filter(|_| watch.has_room(second)).count();
             assert_eq!(noted, SLOW_PER_SECOND);

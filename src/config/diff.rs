@@ -135,7 +135,7 @@ fn process(old: &Config, new: &Config) -> Vec<Change> {
         Process, old, new,
         [
             threads, max_clients, max_buffers, drain_timeout, log_format, metrics, admin, admin_password, slowlog_slower_than,
-            reload_on_hup, reload_on_change, handover,
+            hot_keys,             reload_on_hup, reload_on_change, handover,
         ],
         left out: []
     );

@@ -48,6 +48,8 @@ pub struct Process {
     pub admin_password: Option<Secret>,
     /// `slowlog_slower_than`: requests that take so long are remembered; `None`: none is. Default 10 ms.
     pub slowlog_slower_than: Option<Duration>,
+    /// `hot_keys`: the keys of one request in so many are looked at; 0: of none. Default 0.
+    pub hot_keys: u32,
 }
 
 /// The section as far as its keys alone can tell.
@@ -213,6 +215,14 @@ pub(super) static KEYS: &[Key<ProcessDraft>] = &[
         meaning: "Requests that take so long, from their admission to the server's reply, are remembered for `SLOWLOG GET` on the \
                   admin port, 128 by each worker. 0: none is.",
     },
+    Key {
+        name: "hot_keys",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("0"),
+        field: Field::Number(0..=1_000_000, |draft, v| draft.process.hot_keys = v),
+        meaning: "The keys of one request in so many (100, say) are looked at, for `PROXY HOTKEYS` and `PROXY BIGKEYS` on the admin port and \
+                  for the live page, which then show names of keys. 0: of none.",
+    },
 ];
 
 impl Default for Process {
@@ -228,6 +238,7 @@ impl Default for Process {
             admin: None,
             admin_password: None,
             slowlog_slower_than: None,
+            hot_keys: 0,
             reload_on_hup: false,
             reload_on_change: false,
             handover: None,

@@ -144,6 +144,7 @@ fn proxy_numbers(sources: &Sources) -> Vec<Number> {
     block.generation.set(sources.generation().number);
     block.buffer_bytes.set(sources.budget.bytes());
     block.draining.set(u64::from(sources.draining.get()));
+    block.log_suppressed.set(sources.suppressed.value());
     summed(ProxyBlock::DEFINITIONS, std::iter::once(block.cells()))
 }
 

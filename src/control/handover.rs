@@ -139,7 +139,7 @@ fn hand_over(channel: &Channel, control: &mpsc::UnboundedSender<Want>) -> io::Re
     while let Some((pool, moved)) = coming.blocking_recv() {
         let sent = packed(pool, &moved).and_then(|bytes| channel.send(&bytes, &[moved.socket.as_fd()]));
         if let Err(error) = sent {
-            warn!("a client could not be handed over, and is closed: {error}");
+            warn!(%error, "a client could not be handed over, and is closed");
         }
     }
     let _ = all_sent.send(()); // control has not waited so long

@@ -4,6 +4,7 @@
 //! scrapers come every few seconds, and idle connections would take the places of others.
 
 use std::convert::Infallible;
+use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use http_body_util::Full;
@@ -15,13 +16,17 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::Value;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 use tracing::debug;
 
 use super::exposition::{Format, exposition};
+use super::hot_keys;
 use super::page::{PAGE, POLICY, live};
 use super::report::{Current, Sources};
 use super::visitors::{Door, Visitor, welcome};
+use crate::worker::Order;
 
 /// Connections at once; more wait in the kernel's queue.
 const CONNECTIONS: usize = 64;
@@ -41,15 +46,25 @@ type Answer = (StatusCode, &'static str, Vec<u8>);
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Serves until it is dropped. Inside a `LocalRuntime` only.
-pub async fn serve(door: Door, sources: Current) {
-    welcome(door, CONNECTIONS, "metrics", move |visitor| answer(visitor, sources.clone())).await;
+pub async fn serve(door: Door, sources: Current, workers: Vec<UnboundedSender<Order>>) {
+    let workers: Rc<[_]> = workers.into();
+    welcome(door, CONNECTIONS, "metrics", move |visitor| {
+        answer(visitor, sources.clone(), Rc::clone(&workers))
+    })
+    .await;
 }
 
-async fn answer(visitor: Visitor, sources: Current) {
+async fn answer(visitor: Visitor, sources: Current, workers: Rc<[UnboundedSender<Order>]>) {
     let Visitor { stream, address } = visitor;
     let service = service_fn(move |request| {
-        let response = respond(&request, &sources.now());
-        async move { Ok::<_, Infallible>(response) }
+        let (sources, workers) = (sources.now(), Rc::clone(&workers));
+        async move {
+            let keys = match request.uri().path() {
+                "/live" => hot_keys::on_page(&workers, &sources).await,
+                _ => Value::Null,
+            };
+            Ok::<_, Infallible>(respond(&request, &sources, keys))
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -64,7 +79,7 @@ async fn answer(visitor: Visitor, sources: Current) {
     }
 }
 
-fn respond(request: &Request<Incoming>, sources: &Sources) -> Response<Full<Bytes>> {
+fn respond(request: &Request<Incoming>, sources: &Sources, keys: Value) -> Response<Full<Bytes>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut response = response((StatusCode::METHOD_NOT_ALLOWED, TEXT, b"GET and HEAD only\n".to_vec()));
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
@@ -75,7 +90,7 @@ fn respond(request: &Request<Incoming>, sources: &Sources) -> Response<Full<Byte
         "/livez" => livez(sources),
         "/readyz" => readyz(sources),
         "/" => (StatusCode::OK, "text/html; charset=utf-8", PAGE.as_bytes().to_vec()),
-        "/live" => (StatusCode::OK, "application/json", live(sources).to_string().into_bytes()),
+        "/live" => (StatusCode::OK, "application/json", live(sources, keys).to_string().into_bytes()),
         "/stats" => (StatusCode::OK, "application/json", sources.render()),
         _ => {
             let paths = b"not found; there are / /metrics /livez /readyz /stats\n".to_vec();

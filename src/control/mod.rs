@@ -16,6 +16,7 @@ mod fd_limit;
 pub mod handover;
 mod health;
 mod hold;
+mod hot_keys;
 mod http;
 mod page;
 mod probe;
@@ -43,6 +44,7 @@ use tracing::{error, info, warn};
 use crate::config::Config;
 use crate::config::{Kept, Override};
 use crate::net::SocketFile;
+use crate::stats::Cell;
 use crate::worker::{self, Budget, Census, Moved, Notice, Order, Scripts, Worker};
 use admin::Admin;
 use board::Board;
@@ -76,6 +78,12 @@ pub trait LogSwitch {
 
     /// Makes the log say more (1) or less (-1); returns the verbosity, 0…11, that holds from now on.
     fn step(&self, by: i8) -> u8;
+
+    /// Says how many repeated lines were left out in times that are over; with `all` in those that aren't, too.
+    fn sum_up(&self, all: bool);
+
+    /// Repeated lines left out since the start.
+    fn suppressed(&self) -> Arc<Cell>;
 }
 
 /// What became of a request to reopen the log.
@@ -171,15 +179,16 @@ impl Control {
         let own = [Some(&stats), metrics.as_ref(), admin.as_ref()];
         let own = own.into_iter().flatten().map(|listener| listener.as_fd().try_clone_to_owned());
         let own = own.collect::<io::Result<Vec<OwnedFd>>>()?;
-        let sources = Current::new(sources.with_publisher(publisher.clone()).with_budget(budget.clone()));
+        let sources = sources.with_publisher(publisher.clone()).with_budget(budget.clone());
+        let sources = Current::new(sources.with_suppressed(log.suppressed()));
         let (reloads, reloads_asked) = Reloads::channel();
+        let orders: Vec<_> = workers.iter().map(|worker| worker.orders.clone()).collect();
         let (holds, said) = Holds::channel();
         tokio::task::spawn_local(stats_port::serve(Door::new(stats)?, sources.clone()));
         if let Some(metrics) = metrics {
-            tokio::task::spawn_local(http::serve(Door::new(metrics)?, sources.clone()));
+            tokio::task::spawn_local(http::serve(Door::new(metrics)?, sources.clone(), orders.clone()));
         }
         if let Some(door) = admin {
-            let orders = workers.iter().map(|worker| worker.orders.clone()).collect();
             let admin = Admin::new(sources.clone(), orders, reloads.clone(), holds);
             tokio::task::spawn_local(admin::serve(Door::new(door)?, admin));
         }
@@ -246,6 +255,7 @@ impl Control {
         {
             warn!("not every client could be handed over: those that were left are closed");
         }
+        log.sum_up(true);
         match (lost, drained) {
             (Some(worker), _) => Ended::WorkerLost(worker),
             (None, Drained::Done { .. }) => Ended::Drained,
@@ -298,6 +308,7 @@ impl Control {
                 _ = round.tick() => {
                     self.board.look_around();
                     self.entrances.reconcile();
+                    self.log.sum_up(false);
                     let changed = self.file.look(config_file::stamp(&self.config.path));
                     if changed && self.config.process.reload_on_change {
                         info!("the configuration file has changed: reloading it");

@@ -15,8 +15,8 @@ pub const PAGE: &str = include_str!("page.html");
 pub const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; \
                           base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The numbers now.
-pub fn live(sources: &Sources) -> Value {
+/// The numbers now, and hot and big keys if they are known.
+pub fn live(sources: &Sources, keys: Value) -> Value {
     let pools = 0..sources.config.pools.len();
     json!({
         "at": micros(SystemTime::now()),
@@ -25,6 +25,7 @@ pub fn live(sources: &Sources) -> Value {
         "workers": sources.workers.len(),
         "generation": sources.generation().number,
         "draining": sources.draining.get(),
+        "keys": keys,
         "pools": pools.map(|ix| pool(sources, ix)).collect::<Vec<_>>(),
     })
 }

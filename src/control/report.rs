@@ -59,6 +59,8 @@ pub struct Sources {
     publisher: Option<Publisher>,
     /// What waits in all buffers.
     pub budget: Arc<Budget>,
+    /// Lines that the log left out.
+    pub suppressed: Arc<Cell>,
     /// Connections of clients and servers that belonged to what is no longer in the configuration, established since
     /// the start.
     retired: u64,
@@ -114,6 +116,7 @@ impl Current {
         (next.started, next.started_at) = (now.started, now.started_at);
         (next.draining, next.publisher) = (Rc::clone(&now.draining), now.publisher.clone());
         next.budget = Arc::clone(&now.budget);
+        next.suppressed = Arc::clone(&now.suppressed);
         // What is counted no more was counted before: the sum of all never goes down.
         next.retired = now.established().saturating_sub(next.established());
         self.sources.replace(Rc::new(next));
@@ -138,6 +141,7 @@ impl Sources {
             draining: Rc::default(),
             publisher: None,
             budget: Arc::default(),
+            suppressed: Arc::default(),
             retired: 0,
             hostname: OnceCell::new(),
             shares: RefCell::default(),
@@ -152,6 +156,11 @@ impl Sources {
     /// What waits in all buffers is counted by `budget`.
     pub fn with_budget(self, budget: Arc<Budget>) -> Self {
         Self { budget, ..self }
+    }
+
+    /// `suppressed` counts the lines that the log leaves out.
+    pub fn with_suppressed(self, suppressed: Arc<Cell>) -> Self {
+        Self { suppressed, ..self }
     }
 
     /// The generation that is in use.

@@ -1,5 +1,6 @@
 //! What can go wrong with a server, as a plain value.
 
+use std::fmt;
 use std::rc::Rc;
 
 use crate::resp::ErrorReply;
@@ -40,6 +41,26 @@ pub enum Cause {
     QueueFull,
     /// The proxy is going down.
     Shutdown,
+}
+
+impl fmt::Display for Cause {
+    /// In words, for the log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Refused => "nobody listens there",
+            Self::ConnectTimeout => "no connection in time",
+            Self::QueueTimeout => "not written in time",
+            Self::ResponseTimeout => "no reply in time",
+            Self::Reset => "the connection broke",
+            Self::Closed => "the server closed the connection",
+            Self::Unresolved => "the name does not resolve",
+            Self::Unreachable => "not reachable",
+            Self::Handshake => "AUTH, HELLO or SELECT failed",
+            Self::Protocol => "not a RESP reply",
+            Self::QueueFull => "too much is waiting",
+            Self::Shutdown => "the proxy is shutting down",
+        })
+    }
 }
 
 impl BackendError {

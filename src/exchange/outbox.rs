@@ -28,6 +28,10 @@ pub struct Outbox {
     replies: Cell<Replies>,
     /// Bytes charged to the worker's account.
     charged: Cell<usize>,
+    /// The request whose reply's size is to be told; [`NOT_SAMPLED`]: none.
+    sampled: Cell<u64>,
+    /// Bytes of the reply that is being passed on piece by piece.
+    streamed: Cell<u64>,
 }
 
 /// What CLIENT REPLY says of the requests that are still to come.
@@ -78,6 +82,9 @@ pub(super) enum Slot {
     Held(Bytes),
 }
 
+/// No request has this number.
+const NOT_SAMPLED: u64 = u64::MAX;
+
 /// Early replies up to this size share one buffer.
 const PARKED_MAX: usize = 4 << 10;
 /// Above this size the buffer of early replies is tidied, or given back.
@@ -103,6 +110,28 @@ impl Outbox {
             command: Cell::new(u16::MAX),
             replies: Cell::new(Replies::On),
             charged: Cell::new(0),
+            sampled: Cell::new(NOT_SAMPLED),
+            streamed: Cell::new(0),
+        }
+    }
+
+    /// The size of the reply to the request that is admitted next is to be told ([`Recipient::replied`]); false if that of another
+    /// one is still awaited. If it is answered without a server nothing is told, and the next one may be meant.
+    pub fn sample_next(&self) -> bool {
+        let inner = self.inner.borrow();
+        let (sampled, next) = (self.sampled.get(), inner.base + inner.slots.len() as u64);
+        let is_free = sampled < inner.base || sampled >= next;
+        if is_free {
+            self.sampled.set(next);
+        }
+        is_free
+    }
+
+    #[cold]
+    fn tell_size(&self, client: &Rc<dyn Recipient>, outcome: &Outcome<'_>) {
+        self.sampled.set(NOT_SAMPLED);
+        if let Outcome::Reply(reply) = outcome {
+            client.replied(reply.as_slice().len() as u64);
         }
     }
 
@@ -194,6 +223,9 @@ impl Outbox {
     #[inline]
     pub(super) fn settle(client: Rc<dyn Recipient>, seq: u64, outcome: Outcome<'_>) {
         let outbox = client.outbox();
+        if outbox.sampled.get() == seq {
+            outbox.tell_size(&client, &outcome);
+        }
         let ready = match outcome {
             Outcome::Reply(reply) => outbox.inner.borrow_mut().fill(seq, reply, &outbox.turn),
             Outcome::Unsent(error) | Outcome::Unknown(error) => {
@@ -224,6 +256,7 @@ impl Outbox {
     pub(super) fn stream(client: &Rc<dyn Recipient>, bytes: Bytes) {
         let outbox = client.outbox();
         let mut inner = outbox.inner.borrow_mut();
+        outbox.streamed.set(outbox.streamed.get() + bytes.len() as u64);
         if inner.state == State::Open {
             inner.ready.push_bytes(bytes);
             drop(inner);
@@ -233,6 +266,11 @@ impl Outbox {
 
     pub(super) fn end_stream(client: Rc<dyn Recipient>, seq: u64) {
         let outbox = client.outbox();
+        let streamed = outbox.streamed.take();
+        if outbox.sampled.get() == seq {
+            outbox.sampled.set(NOT_SAMPLED);
+            client.replied(streamed);
+        }
         let mut inner = outbox.inner.borrow_mut();
         if inner.state == State::Open {
             debug_assert!(inner.base == seq && matches!(inner.slots[0], Slot::Streaming));

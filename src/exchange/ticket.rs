@@ -15,6 +15,9 @@ pub trait Recipient: Flush {
 
     /// A request of this command (its index, see [`Outbox::set_command`]) is about to get its reply.
     fn answered(&self, _command: u16, _took: &Took<'_>) {}
+
+    /// The reply to the request that [`Outbox::sample_next`] meant is there, and has so many bytes.
+    fn replied(&self, _bytes: u64) {}
 }
 
 /// How long a request took, and where. In microseconds.

@@ -251,6 +251,11 @@ impl ErrorReply {
         Self::text(format!("ERR no such pool '{}', see PROXY POOLS", shown(name.as_bytes(), SHOWN)))
     }
 
+    /// PROXY HOTKEYS where no key is looked at.
+    pub fn no_hot_keys() -> Self {
+        Self::text("ERR no keys are looked at, see hot_keys under shardwise: in the configuration".to_owned())
+    }
+
     /// A server that no pool has, or that several have; `names` are those that there are.
     pub fn which_server(name: &str, why: &str, names: &str) -> Self {
         Self::text(format!("ERR {why} '{}': {names}", shown(name.as_bytes(), SHOWN)))

@@ -5,12 +5,14 @@
 
 mod histogram;
 mod metric;
+mod top;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use histogram::{CommandTimes, Histogram, MOST_COMMANDS, Snapshot};
 pub use metric::{Scope, Unit, families, metrics_reference, time_families};
+pub use top::{Heavy, Top};
 
 /// A number that one thread writes and others read. Gauges are counters that also go down.
 #[derive(Debug, Default)]
@@ -277,6 +279,7 @@ block! {
         generation: Gauge, "number of the generation of configuration and topology that is in use, from 1";
         buffer_bytes: Gauge, "bytes in buffers of all clients and servers, as max_buffers counts them";
         draining: Gauge, "1 once the process is going down";
+        log_suppressed as "log_lines_suppressed": Counter, "lines that the log left out because they repeated what had just been said";
     }
 }
 

@@ -182,7 +182,7 @@ pub(super) fn enter(world: &Rc<World>, id: PoolId, stream: Stream, arrival: Arri
     let world = Rc::clone(world);
     tokio::task::spawn_local(async move {
         let closed = Rc::clone(&client).run().await;
-        tracing::debug!(client = number, reason = ?closed, "client closed");
+        tracing::debug!(client = number, pool = client.pool().config().name, reason = %closed, "client closed");
         if closed == Closed::Moved {
             world.send_on(&client);
         }

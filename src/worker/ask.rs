@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::world::World;
-use crate::client::{ClientInfo, Monitor, SlowRequest};
+use crate::client::{ClientInfo, KeySample, Monitor, SlowRequest};
 use crate::topology::PoolId;
 
 /// A question, with the way back for its answer.
@@ -22,6 +22,8 @@ pub enum Ask {
     Slow(oneshot::Sender<Vec<SlowRequest>>),
     /// Forget the slow requests.
     ForgetSlow,
+    /// Hot and big keys.
+    Keys(oneshot::Sender<KeySample>),
     /// New connections take the place of those to the pool's server of that name; how many that concerns.
     Reconnect(PoolId, String, oneshot::Sender<u64>),
     /// Show requests from now on.
@@ -72,6 +74,9 @@ pub(super) fn answer(world: &Rc<World>, ask: Ask) {
         Ask::Pause(limit) => pause(world, limit),
         Ask::Slow(to) => {
             let _ = to.send(world.watch.slow());
+        }
+        Ask::Keys(to) => {
+            let _ = to.send(world.watch.tally.sample());
         }
         Ask::ForgetSlow => world.watch.forget_slow(),
         Ask::Reconnect(pool, server, to) => {

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use crate::backend::LeaseLimit;
-pub use crate::client::{Carried, ClientInfo, Monitor, Moved, SLOW_KEPT, SlowRequest};
+pub use crate::client::{Carried, ClientInfo, KeySample, Monitor, Moved, SLOW_KEPT, SlowRequest};
 pub use crate::dispatch::Scripts;
 pub use crate::exchange::Budget;
 use crate::net::{Listener, Peer};

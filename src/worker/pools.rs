@@ -218,6 +218,8 @@ fn settings(pool: &config::Pool, server: &config::Server) -> Settings {
     let label = if server.name == address { address } else { format!("{} ({address})", server.name) };
     Settings {
         label,
+        pool: pool.name.clone(),
+        name: server.name.clone(),
         endpoint: server.endpoint.clone(),
         auth: pool.redis_auth.clone(),
         db: pool.redis_db,

@@ -167,7 +167,7 @@ impl World {
             own: Arc::clone(&seed.own),
             census: Arc::clone(&seed.census),
             clients: RefCell::default(),
-            watch: Rc::new(Watch::new(slower_than(&seed.published.borrow().generation.config))),
+            watch: Rc::new(watch(&seed.published.borrow().generation.config)),
             doors: RefCell::default(),
             changed: Notify::new(),
             greeted: Cell::new(0),
@@ -258,6 +258,7 @@ impl World {
             self.watch.set_slower_than(slower_than(config));
             self.config.replace(Arc::clone(config));
         }
+        self.watch.tally.set(published.generation.config.process.hot_keys);
         self.own.generation.set(published.generation.number);
     }
 
@@ -305,6 +306,10 @@ impl World {
         tokio::task::yield_now().await;
         cut
     }
+}
+
+fn watch(config: &Config) -> Watch {
+    Watch::new(slower_than(config), config.process.hot_keys)
 }
 
 /// `slowlog_slower_than`, in microseconds.

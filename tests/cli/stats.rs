@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use crate::support::{PATIENCE, Port, Shardwise, wait_until};
 use crate::{stdout, yaml};
 
-fn ask(address: &str, request: &[u8]) -> String {
+pub(crate) fn ask(address: &str, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(request).unwrap();

@@ -1,4 +1,5 @@
-//! What is under packaging/ is well formed, and what of it shardwise reads, it takes. None of it is run here.
+//! What is under packaging/ is well formed, and what of it shardwise reads, it takes. None of it is run here: tests/package.sh runs the
+//! Debian package.
 
 use std::path::{Path, PathBuf};
 

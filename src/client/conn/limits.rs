@@ -98,7 +98,8 @@ impl ClientConn {
         if let Some(closed) =
             self.ages.overstayed(self.phase.get(), due, &self.pool.config(), &self.pool.stats)
         {
-            tracing::debug!(client = self.id, reason = ?closed, unsent, "a client has overstayed its time");
+            let pool = &*self.pool.config().name;
+            tracing::debug!(client = self.id, pool, reason = %closed, unsent, "a client has overstayed its time");
             self.end(closed);
         }
     }

@@ -1,5 +1,7 @@
 //! How far a client's connection has come, why it waits, why it ends.
 
+use std::fmt;
+
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -67,5 +69,26 @@ impl Closed {
     /// Whether the client may have sent more than was read.
     pub(super) fn leaves_input(self) -> bool {
         matches!(self, Self::Quit | Self::Protocol | Self::Http | Self::BufferLimit)
+    }
+}
+
+impl fmt::Display for Closed {
+    /// In words, for the log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Eof => "the client closed its side",
+            Self::Quit => "the client said QUIT",
+            Self::Protocol => "the client's bytes are no RESP",
+            Self::Http => "the client spoke HTTP",
+            Self::Socket => "the socket failed",
+            Self::OutputLimit => "more replies unread than out_hard allows",
+            Self::Stalled => "it took no more of its replies",
+            Self::Idle => "it was silent for too long",
+            Self::Unanswered => "it closed its side, and what was due to it did not come",
+            Self::ReplyCut => "a reply broke off half-way with its server",
+            Self::Killed => "CLIENT KILL",
+            Self::Drain => "the proxy or the pool is going down",
+            Self::Moved => "another process goes on with it",
+        })
     }
 }

@@ -109,6 +109,7 @@ impl Admin {
         field!(out, "server_ejects:{}", self.of_pools("server_ejects"));
         field!(out, "server_request_bytes:{}", self.of_servers("request_bytes"));
         field!(out, "server_reply_bytes:{}", self.of_servers("response_bytes"));
+        field!(out, "log_lines_suppressed:{}", self.sources.now().suppressed.value());
     }
 
     /// A proxy replicates nothing; who asks for the role learns that writes are taken.

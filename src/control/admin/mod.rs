@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
 use super::hold::{Holds, Word};
+use super::hot_keys::By;
 use super::reload::Reloads;
 use super::report::Current;
 use super::visitors::{Door, Visitor, welcome};
@@ -249,6 +250,8 @@ impl Admin {
             Verb::ProxyPools => self.proxy_pools(out),
             Verb::ProxyServers => self.proxy_servers(args, out),
             Verb::ProxyWorkers => self.proxy_workers(out),
+            Verb::ProxyHotKeys => return self.proxy_keys(By::Requests, args, out).await,
+            Verb::ProxyBigKeys => return self.proxy_keys(By::Bytes, args, out).await,
             Verb::ProxyExplain => return self.proxy_explain(args, out),
             Verb::ProxyPredict => return self.predict(args, out).await,
             Verb::ProxyDrain => return self.say(args, Word::Drain, out).await,

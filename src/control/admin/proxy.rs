@@ -3,14 +3,19 @@
 use std::time::SystemTime;
 
 use super::info::number;
+use super::times::whole;
 use super::{Admin, Answered};
 use crate::command::{Call, CommandTable};
 use crate::config;
 use crate::control::exposition::micros;
+use crate::control::hot_keys::{self, By};
 use crate::control::report::{Number, Sources};
 use crate::resp::{Args, ErrorReply, encode};
 use crate::router::{Plan, Rules, plan};
 use crate::topology::{self, Draw, ServerIx};
+
+/// Keys that HOTKEYS and BIGKEYS show without being told how many.
+const KEYS_SHOWN: u64 = 10;
 
 /// A line's pairs.
 type Line = Vec<String>;
@@ -47,6 +52,19 @@ impl Admin {
         }
         encode::array(out, lines.len());
         lines.iter().for_each(|line| encode::bulk(out, line.as_bytes()));
+        Ok(())
+    }
+
+    /// The heaviest keys of all pools.
+    pub(super) async fn proxy_keys(&self, by: By, args: Args<'_>, out: &mut Vec<u8>) -> Answered {
+        let sources = self.sources.now();
+        if sources.config.process.hot_keys == 0 {
+            return Err(ErrorReply::no_hot_keys());
+        }
+        let most = args.get(2).map_or(Ok(KEYS_SHOWN), whole)?;
+        let samples = hot_keys::samples(&self.workers).await;
+        let keys = hot_keys::heaviest(&samples, &sources, by, most as usize);
+        write(&keys.iter().map(|key| key.line(by)).collect::<Vec<_>>(), out);
         Ok(())
     }
 
