@@ -16,6 +16,7 @@ mod proxy {
     mod ejection;
     mod fleet;
     mod half_replies;
+    mod learned;
     mod lifecycle;
     mod limits;
     mod load;
@@ -31,6 +32,7 @@ mod proxy {
     mod scripts;
     mod split;
     mod stats_port;
+    mod subscriptions;
     mod support_selftest;
     mod timeouts;
     mod traffic;

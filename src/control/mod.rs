@@ -16,6 +16,7 @@ mod fd_limit;
 pub mod handover;
 mod health;
 mod http;
+mod learner;
 mod page;
 mod probe;
 mod process;
@@ -27,6 +28,7 @@ mod stats_port;
 pub mod systemd;
 mod timings;
 mod visitors;
+mod vocabulary;
 
 use std::fmt;
 use std::io;
@@ -49,6 +51,7 @@ use config_file::ConfigFile;
 use drain::{Drained, Limits, drain};
 use entrances::Entrances;
 use handover::{Coming, Predecessor, Successor, Want};
+use learner::Learner;
 use publisher::Publisher;
 use reload::{ADOPTION_LIMIT, Applied, Ask, Closing, Prepared, Refused, Reloads, Report};
 use report::{Current, HealthStats, Sources};
@@ -107,6 +110,7 @@ pub struct Control {
     ended: mpsc::UnboundedReceiver<usize>,
     entrances: Entrances,
     board: Board,
+    learner: Learner,
     publisher: Publisher,
     census: Arc<Census>,
     sources: Current,
@@ -170,6 +174,7 @@ impl Control {
             tokio::task::spawn_local(admin::serve(Door::new(door)?, admin));
         }
         let board = Board::new(publisher.clone(), health);
+        let learner = Learner::new(publisher.clone());
         let ended = watch_ends(&workers);
         let coming = predecessor.map(Predecessor::receive_clients).transpose()?;
         let (want, wanted) = mpsc::unbounded_channel();
@@ -185,6 +190,7 @@ impl Control {
             ended,
             entrances,
             board,
+            learner,
             publisher,
             census,
             sources,
@@ -280,6 +286,7 @@ impl Control {
                 }
                 _ = round.tick() => {
                     self.board.look_around();
+                    self.learner.look_around();
                     self.entrances.reconcile();
                     let changed = self.file.look(config_file::stamp(&self.config.path));
                     if changed && self.config.process.reload_on_change {
@@ -288,6 +295,7 @@ impl Control {
                     }
                 }
                 () = self.board.work() => {}
+                () = self.learner.work() => {}
                 Some(want) = self.wanted.recv() => match want {
                     Want::Listeners(answer) => {
                         info!("another process takes over: it gets the listening sockets");
@@ -351,6 +359,7 @@ impl Control {
         self.census.set_limit(config.process.max_clients, fd_limit::raise(&config, self.workers.len()));
         self.board.adopt(config.clone(), health.clone());
         let published = self.publisher.now();
+        self.learner.adopt(config.clone(), &published.stats);
         let generation = published.generation.clone();
         let behind = self.adopted(generation.number, started + ADOPTION_LIMIT).await;
         report.applied =
