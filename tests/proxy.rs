@@ -19,6 +19,7 @@ mod proxy {
     mod fleet;
     mod half_replies;
     mod hot_keys;
+    mod learned;
     mod lifecycle;
     mod limits;
     mod load;
@@ -37,6 +38,7 @@ mod proxy {
     mod scripts;
     mod split;
     mod stats_port;
+    mod subscriptions;
     mod support_selftest;
     mod timeouts;
     mod traffic;

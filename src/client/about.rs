@@ -27,8 +27,9 @@ pub(super) fn list(args: Args<'_>, session: &Session, client: &ClientConn, out: 
     let is_listed = match args.len() {
         2 => true,
         4 if is_word(2, b"TYPE") => match args.get(3).unwrap_or_default() {
-            kind if kind.eq_ignore_ascii_case(b"normal") => true,
-            kind if [&b"master"[..], b"slave", b"replica", b"pubsub"]
+            kind if kind.eq_ignore_ascii_case(b"normal") => !session.is_subscribed(),
+            kind if kind.eq_ignore_ascii_case(b"pubsub") => session.is_subscribed(),
+            kind if [&b"master"[..], b"slave", b"replica"]
                 .iter()
                 .any(|other| kind.eq_ignore_ascii_case(other)) =>
             {
@@ -95,7 +96,7 @@ fn line(command: &str, session: &Session, client: &ClientConn) -> Vec<u8> {
     let (id, db) = (client.id(), session.target.db);
     let resp = if session.target.protocol == Protocol::Resp3 { 3 } else { 2 };
     let [sub, psub, ssub] = session.subscriptions.as_ref().map_or([0; 3], |own| own.counts());
-    let flag = if sub + psub + ssub > 0 { 'P' } else { 'N' };
+    let flag = if session.is_subscribed() { 'P' } else { 'N' };
     let mut line = format!("id={id} addr={remote} laddr={local} name=").into_bytes();
     line.extend_from_slice(session.name.as_deref().unwrap_or_default());
     line.extend_from_slice(

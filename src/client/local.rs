@@ -3,7 +3,7 @@
 use super::about;
 use super::session::Session;
 use crate::backend::Target;
-use crate::command::{ClientQuery, CommandInfo, CommandIx, CommandQuery, CommandTable};
+use crate::command::{ClientQuery, CommandInfo, CommandIx, CommandQuery, CommandTable, Learned, Row};
 use crate::config::{self, Ping};
 use crate::resp::{Args, ErrorReply, Protocol, encode};
 
@@ -120,30 +120,31 @@ fn set_info(args: Args<'_>, session: &mut Session) -> Answer {
 pub(super) fn command(
     query: CommandQuery,
     args: Args<'_>,
-    table: &CommandTable,
+    (table, learned): (&CommandTable, &Learned),
     protocol: Protocol,
     out: &mut Vec<u8>,
 ) -> Answer {
     match query {
-        CommandQuery::All => all(table, protocol, out),
-        CommandQuery::Count => encode::integer(out, table.commands().count() as i64),
-        CommandQuery::Info if args.len() == 2 => all(table, protocol, out),
+        CommandQuery::All => all(table, learned, protocol, out),
+        CommandQuery::Count => encode::integer(out, (table.commands().count() + learned.len()) as i64),
+        CommandQuery::Info if args.len() == 2 => all(table, learned, protocol, out),
         CommandQuery::Info => {
             encode::array(out, args.len() - 2);
             for name in args.iter_from(2) {
-                match table.command_named(name) {
-                    Some(ix) => info(table, ix, protocol, out),
-                    None => protocol.null(out),
+                match (table.command_named(name), learned.command_named(name)) {
+                    (Some(ix), _) => info(table, ix, protocol, out),
+                    (None, Some(row)) => learned_info(row, protocol, out),
+                    (None, None) => protocol.null(out),
                 }
             }
         }
         CommandQuery::List => {
-            let names = table.list(args)?;
+            let names = table.list(learned, args)?;
             encode::array(out, names.len());
             names.iter().for_each(|name| encode::bulk(out, name.as_bytes()));
         }
         CommandQuery::GetKeys => {
-            let keys = table.getkeys(args).map_err(|error| error.reply())?;
+            let keys = table.getkeys(learned, args).map_err(|error| error.reply())?;
             encode::array(out, keys.len());
             keys.iter().for_each(|key| encode::bulk(out, key));
         }
@@ -165,14 +166,29 @@ pub(super) fn integer(bytes: &[u8]) -> Option<i64> {
     (number.to_string() == text).then_some(number)
 }
 
-fn all(table: &CommandTable, protocol: Protocol, out: &mut Vec<u8>) {
-    encode::array(out, table.commands().count());
+fn all(table: &CommandTable, learned: &Learned, protocol: Protocol, out: &mut Vec<u8>) {
+    encode::array(out, table.commands().count() + learned.len());
     table.commands().for_each(|ix| info(table, ix, protocol, out));
+    learned.commands().for_each(|row| learned_info(row, protocol, out));
 }
 
 /// One entry of COMMAND: ten fields since Redis 7.0. Key specs are left out: the old form is what clients read.
 fn info(table: &CommandTable, ix: CommandIx, protocol: Protocol, out: &mut Vec<u8>) {
-    let info: CommandInfo<'_> = table.info(ix);
+    fields(&table.info(ix), protocol, out);
+    let subs: Vec<_> = table.subcommands(ix).collect();
+    protocol.set(out, subs.len());
+    subs.into_iter().for_each(|sub| self::info(table, sub, protocol, out));
+}
+
+/// The same of a command that was learned from a server.
+fn learned_info(row: &'static Row, protocol: Protocol, out: &mut Vec<u8>) {
+    fields(&CommandInfo::of_learned(row), protocol, out);
+    protocol.set(out, row.subs.len());
+    row.subs.iter().for_each(|sub| learned_info(sub, protocol, out));
+}
+
+/// The first nine of the ten.
+fn fields(info: &CommandInfo<'_>, protocol: Protocol, out: &mut Vec<u8>) {
     encode::array(out, 10);
     encode::bulk(out, info.row.name.as_bytes());
     encode::integer(out, i64::from(info.row.arity));
@@ -185,9 +201,6 @@ fn info(table: &CommandTable, ix: CommandIx, protocol: Protocol, out: &mut Vec<u
     protocol.set(out, tips.len());
     tips.iter().for_each(|tip| encode::bulk(out, tip.as_bytes()));
     protocol.set(out, 0);
-    let subs: Vec<_> = table.subcommands(ix).collect();
-    protocol.set(out, subs.len());
-    subs.into_iter().for_each(|sub| self::info(table, sub, protocol, out));
 }
 
 fn simples(out: &mut Vec<u8>, protocol: Protocol, names: impl Iterator<Item = &'static str>) {

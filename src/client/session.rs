@@ -170,8 +170,11 @@ impl Session {
                 );
                 return Verdict::Close(Closed::Http);
             }
-            Err(_) if !self.may_pass(pool) => return refuse(ErrorReply::no_auth(), pool, recipient),
-            Err(error) => return self.not_queued(&error, pool, recipient),
+            Err(error) => match pool.learned_call(error) {
+                Ok(call) => call,
+                Err(_) if !self.may_pass(pool) => return refuse(ErrorReply::no_auth(), pool, recipient),
+                Err(error) => return self.not_queued(&error, pool, recipient),
+            },
         };
         pool.stats.client_requests.add(1);
         recipient.outbox().set_command(call.ix.0);
@@ -183,7 +186,7 @@ impl Session {
             return refuse(ErrorReply::no_auth(), pool, recipient);
         }
         if let Some(denied) = &pool.config().commands
-            && denied.contains(call.ix)
+            && denied.refuses(&call)
         {
             return self.denied(&call, pool, recipient);
         }
@@ -321,7 +324,9 @@ impl Session {
             Local::Client(ClientQuery::ListClients) => about::list(args, self, client, &mut reply),
             Local::Accepted => local::simple("OK", &mut reply),
             Local::Client(query) => local::client(query, args, self, client.id(), &mut reply),
-            Local::Command(query) => local::command(query, args, pool.table, protocol, &mut reply),
+            Local::Command(query) => {
+                local::command(query, args, (pool.table, &pool.learned()), protocol, &mut reply)
+            }
             Local::Help => local::help(pool.table, call.ix, &mut reply),
         };
         if let Err(error) = result {

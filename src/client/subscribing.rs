@@ -94,6 +94,11 @@ impl Session {
         }
     }
 
+    /// Whether it is subscribed to anything.
+    pub(super) fn is_subscribed(&self) -> bool {
+        self.subscriptions.as_ref().is_some_and(|own| own.is_subscribed())
+    }
+
     /// HELLO may have changed how it is told.
     pub(super) fn note_protocol(&self) {
         if let Some(own) = &self.subscriptions {

@@ -4,10 +4,11 @@
 
 use crate::resp::{Args, ErrorReply};
 
-use super::call::Call;
+use super::call::{Call, CallError};
 use super::flags::{Categories, Flags};
 use super::glob;
 use super::keys::KeyRule;
+use super::learned::Learned;
 use super::options::is_word;
 use super::row::{Group, Handling, ReplyPolicy, RequestPolicy, Row};
 use super::spec::{BeginSearch, FindKeys, KeySpec};
@@ -77,33 +78,38 @@ impl CommandTable {
         self.named(name).filter(|ix| is_supported(self.row(*ix)))
     }
 
-    /// The names that a COMMAND LIST request asks for, those of sub-commands among them.
-    pub fn list(&self, args: Args<'_>) -> Result<Vec<&'static str>, ErrorReply> {
+    /// The names that a COMMAND LIST request asks for, those of sub-commands and of `learned` commands among them.
+    pub fn list(&self, learned: &Learned, args: Args<'_>) -> Result<Vec<&'static str>, ErrorReply> {
         let option = |at, word| args.get(at).is_some_and(|arg| is_word(arg, word));
-        let wanted: Box<dyn Fn(CommandIx) -> bool> = match (args.len(), args.get(4)) {
+        let wanted: Box<dyn Fn(&CommandInfo<'_>) -> bool> = match (args.len(), args.get(4)) {
             (2, _) => Box::new(|_| true),
             (5, Some(_)) if !option(2, "FILTERBY") => return Err(ErrorReply::syntax_error()),
-            // There are no modules here.
+            // Servers don't tell which module a command is of.
             (5, Some(_)) if option(3, "MODULE") => Box::new(|_| false),
             (5, Some(category)) if option(3, "ACLCAT") => {
                 let category = Categories::named(&[b"@", category].concat());
-                Box::new(move |ix| {
-                    category.is_some_and(|category| self.info(ix).categories.contains(category))
-                })
+                Box::new(move |info| category.is_some_and(|category| info.categories.contains(category)))
             }
             (5, Some(pattern)) if option(3, "PATTERN") => {
-                Box::new(move |ix| glob::matches(pattern, self.row(ix).name.as_bytes()))
+                Box::new(move |info| glob::matches(pattern, info.row.name.as_bytes()))
             }
             _ => return Err(ErrorReply::syntax_error()),
         };
-        Ok(self.supported().filter(|ix| wanted(*ix)).map(|ix| self.row(ix).name).collect())
+        let own = self.supported().map(|ix| (self.row(ix).name, self.info(ix)));
+        let new = learned.commands().flat_map(|row| [row].into_iter().chain(row.subs));
+        let new = new.filter(|row| is_supported(row)).map(|row| (row.name, CommandInfo::of_learned(row)));
+        Ok(own.chain(new).filter(|(_, info)| wanted(info)).map(|(name, _)| name).collect())
     }
 
     /// The keys of the request behind COMMAND GETKEYS.
-    pub fn getkeys<'a>(&self, args: Args<'a>) -> Result<Vec<&'a [u8]>, GetKeysError> {
+    pub fn getkeys<'a>(&self, learned: &Learned, args: Args<'a>) -> Result<Vec<&'a [u8]>, GetKeysError> {
         let inner = args.without(2).ok_or(GetKeysError::UnknownCommand)?;
-        let ix = self.find(inner).map_err(|_| GetKeysError::UnknownCommand)?;
-        let row = self.row(ix);
+        let (ix, row) = match (self.find(inner), learned.lookup(inner)) {
+            (Ok(ix), _) => (ix, self.row(ix)),
+            (Err(_), Some(Ok(call))) => (call.ix, call.row),
+            (Err(_), Some(Err(CallError::WrongArity(_)))) => return Err(GetKeysError::WrongArity),
+            (Err(_), _) => return Err(GetKeysError::UnknownCommand),
+        };
         if !is_supported(row) {
             return Err(GetKeysError::UnknownCommand);
         }
@@ -138,6 +144,12 @@ impl CommandTable {
 // === impl CommandInfo ===
 
 impl CommandInfo<'_> {
+    /// What COMMAND INFO says about a row that was learned.
+    pub fn of_learned(row: &'static Row) -> CommandInfo<'static> {
+        let categories = row.categories.unwrap_or(Categories::NONE);
+        CommandInfo { row, range: KeyRange::of(row.keys), categories }
+    }
+
     /// Redis's tips.
     pub fn tips(&self) -> impl Iterator<Item = &'static str> {
         let policies = [self.row.request.tip(), self.row.reply.tip()];
@@ -271,6 +283,6 @@ fn categories(row: &Row, group: Group, is_container: bool) -> Categories {
     .fold(own, |all, (_, category)| all.with(category))
 }
 
-fn is_supported(row: &Row) -> bool {
+pub(super) fn is_supported(row: &Row) -> bool {
     !matches!(row.handling, Handling::Unsupported(_))
 }

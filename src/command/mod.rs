@@ -15,6 +15,7 @@ mod flags;
 mod glob;
 mod info;
 mod keys;
+mod learned;
 mod options;
 mod row;
 mod rows;
@@ -26,6 +27,7 @@ pub use call::{Call, CallError};
 pub use flags::{Categories, Flags, Hints, KeyFlags};
 pub use info::{CommandInfo, GetKeysError, KeyRange};
 pub use keys::{KeyError, KeyIter, Keys};
+pub use learned::{AnswerError, Learned, Lexicon, MOST_LEARNED};
 pub use row::{
     AllKind, ClientQuery, CommandQuery, Group, Handling, Local, Origin, Pin, ReplyPolicy, RequestPolicy, Row,
     ScriptUse, SplitKind, TimeoutAt, Transaction, Unless, Why,

@@ -52,6 +52,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(100 * 366 * 24 * 3600);
 /// How long a blocking call asks to wait; `None`: without end.
 pub(super) fn wait(args: Args<'_>, at: TimeoutAt) -> Option<Duration> {
     let (number, unit) = match at {
+        TimeoutAt::Unsaid => return None,
         TimeoutAt::First => (args.get(1), 1.0),
         TimeoutAt::Last => (args.get(args.len() - 1), 1.0),
         TimeoutAt::LastMillis => (args.get(args.len() - 1), 0.001),

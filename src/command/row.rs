@@ -6,7 +6,7 @@ use super::spec::KeySpec;
 use crate::resp::Space;
 
 /// One command or sub-command: what Redis publishes about it, and what shardwise does with it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// Lower case; a sub-command has its container's name in front (`config|get`).
     pub name: &'static str,
@@ -53,6 +53,8 @@ pub enum Handling {
     Wait,
     /// Has no key: any server can answer. Always the first live one in sorted order.
     AnyServer,
+    /// Sent to the server of a pool that has just one; elsewhere refused, since it can't be told who should get it.
+    OnlyServer(Why),
     /// Sent whole to every server of the pool, dead ones among them; the replies become one.
     Everywhere(AllKind),
     /// SCAN: sent to the servers one after the other, as the cursor says.
@@ -89,6 +91,8 @@ pub enum TimeoutAt {
     LastMillis,
     /// Milliseconds, behind the option BLOCK.
     Option,
+    /// Nobody says: as long as the server likes.
+    Unsaid,
 }
 
 /// The steps of a transaction, without WATCH, which has keys.
@@ -229,6 +233,12 @@ pub enum Why {
     KeyFlags,
     /// Sent by servers to each other, or for Redis's own tests.
     Internal,
+    /// Learned from a server: has no key that says which server should get it.
+    Keyless,
+    /// Learned from a server, which doesn't say where all its keys are.
+    KeysUnknown,
+    /// Learned from servers that say different things of it.
+    Disagreement,
 }
 
 /// Calls that are handled otherwise than others of their command: their arguments tell.
@@ -466,6 +476,9 @@ impl Why {
             Why::ConnectionState => "this setting of a connection",
             Why::KeyFlags => "the flags of single keys",
             Why::Internal => "commands internal to Redis",
+            Why::Keyless => "commands of modules without a key on several servers",
+            Why::KeysUnknown => "commands whose servers do not publish where their keys are",
+            Why::Disagreement => "commands that the servers of the pool publish differently",
         }
     }
 }

@@ -12,6 +12,11 @@ use super::rows::SECTIONS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommandIx(pub u16);
 
+impl CommandIx {
+    /// That of all commands that were learned from servers, of which no table has a row.
+    pub const LEARNED: CommandIx = CommandIx(u16::MAX - 1);
+}
+
 /// The commands that a pool knows, with a way to find them by name.
 #[derive(Debug)]
 pub struct CommandTable {

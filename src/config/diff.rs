@@ -150,7 +150,7 @@ fn settings(old: &Pool, new: &Pool) -> Vec<Change> {
         [
             listen, distribution, timeout, backlog, client_connections, tcpkeepalive, reuseport, redis_auth, redis_db, databases,
             preconnect, auto_eject_hosts, server_connections, server_retry_timeout, server_failure_limit, proxy_protocol, ping,
-            readmit, probe_interval, probe_rise, max_ejected, read_only, commands, connect_timeout, max_leases, max_pending, out_soft,
+            readmit, probe_interval, probe_rise, max_ejected, read_only, learn_commands, commands, connect_timeout, max_leases, max_pending, out_soft,
             out_hard, out_stall, server_queue, client_rate, clients_per_address, idle_timeout, first_request_timeout, max_bulk,
             max_args, max_inline,
         ],

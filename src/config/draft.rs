@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::command::CommandTable;
 use crate::hash::Algorithm;
 use crate::units::{Listen, Quoted, Secret};
 
@@ -185,6 +186,14 @@ impl Place<'_> {
         if several && pool.distribution == Distribution::Random {
             let why = "random sends each request to any server, so a key is rarely read where it was written";
             self.warning("distribution", why, findings);
+        }
+        let named = pool.commands.iter().flat_map(|commands| commands.unknown(CommandTable::builtin()));
+        for name in named {
+            let why = match pool.learn_commands {
+                true => "is no command of docs/commands.md: it is meant for servers that know it",
+                false => "is no command of docs/commands.md, and with learn_commands: false it has no effect",
+            };
+            self.warning("commands", &format!("{} {why}", Quoted(name)), findings);
         }
         if self.given.line("hash_char").is_some() && !algorithm.depends_on_sign() {
             let why = format!("has no effect with hash {}", algorithm.name());

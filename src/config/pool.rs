@@ -63,6 +63,8 @@ pub struct Pool {
     pub max_ejected: u32,
     /// `read_only`: writes are answered with -READONLY.
     pub read_only: bool,
+    /// `learn_commands`: servers are asked which commands they know.
+    pub learn_commands: bool,
     /// `commands`: those that clients are refused; `None`: all are taken.
     pub commands: Option<CommandSet>,
     /// `max_pending`: requests of one client that may be dispatched and unanswered. Default 1024.

@@ -53,6 +53,7 @@ impl Draft {
             probe_rise: NonZeroU32::MIN,
             max_ejected: 0,
             read_only: false,
+            learn_commands: true,
             commands: None,
             max_pending: Limit::off(),
             out_soft: Limit::off(),
@@ -303,6 +304,14 @@ pub(super) static KEYS: &[Key<Draft>] = &[
         meaning: "Commands that write are refused with -READONLY.",
     },
     Key {
+        name: "learn_commands",
+        origin: Origin::Shardwise,
+        absent: Absent::Value("true"),
+        field: Field::Flag(|draft, v| draft.pool.learn_commands = v),
+        meaning: "Ask the servers with COMMAND which commands they know, at the start and when they come back, so that those of \
+                  modules and of newer servers work, too. `false`: what docs/commands.md doesn't list is unknown.",
+    },
+    Key {
         name: "commands",
         origin: Origin::Shardwise,
         absent: Absent::Unset("all"),
@@ -311,8 +320,8 @@ pub(super) static KEYS: &[Key<Draft>] = &[
             Ok(())
         }),
         meaning: "Commands that clients may not send: those of `deny`, or all but those of `allow`. A container like CLIENT \
-                  is meant with its sub-commands; one of these alone is written with a bar between the names. What is \
-                  refused gets -NOPERM. AUTH, HELLO, QUIT and RESET are always allowed; scripts do on their server \
+                  is meant with its sub-commands; one of these alone is written with a bar between the names. It holds for \
+                  commands that only a server knows, too. What is refused gets -NOPERM. AUTH, HELLO, QUIT and RESET are always allowed; scripts do on their server \
                   what they like.",
     },
     Key {
@@ -485,7 +494,10 @@ fn denied(entries: Entries) -> Result<CommandSet, Reason> {
     let mut set = CommandSet::default();
     for item in items {
         match item {
-            Node::Text(name) if set.add(table, &name.text) => {}
+            // A server may know one that the table doesn't; a warning says so.
+            Node::Text(name) if is_command_name(&name.text) => {
+                set.add(table, &name.text);
+            }
             Node::Text(name) => {
                 return Err(Reason::Invalid { text: name.text, want: "a command".to_owned() });
             }
@@ -497,6 +509,10 @@ fn denied(entries: Entries) -> Result<CommandSet, Reason> {
         "allow" => Ok(set.others(table)),
         _ => Err(Reason::Invalid { text: word.text, want: wanted() }),
     }
+}
+
+fn is_command_name(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn hash_tag(text: &str) -> Result<[u8; 2], Reason> {

@@ -48,7 +48,7 @@ fn wrong_values<T>(field: &Field<T>) -> Vec<&'static str> {
         Field::Text(..) => &["x", "[x]"],
         Field::Secret(..) => &["[x]"],
         Field::Mapping(..) => {
-            &["x", "[x]", "{deny: x}", "{deny: [nosuch]}", "{deny: [get], allow: [set]}", "{x: [get]}"]
+            &["x", "[x]", "{deny: x}", "{deny: ['no such']}", "{deny: [get], allow: [set]}", "{x: [get]}"]
         }
         Field::List(..) => &["x", "1", "[]"],
     });
@@ -102,7 +102,7 @@ fn every_default_may_be_written_out() {
 /// A value that isn't the default.
 fn other_value<T>(key: &Key<T>) -> String {
     match &key.field {
-        Field::Flag(_) => "true".to_owned(),
+        Field::Flag(_) => (key.absent != Absent::Value("true")).to_string(),
         Field::Number(..) if key.name == "max_ejected" => "50".to_owned(),
         Field::Number(range, _) => range.end().min(&7777).to_string(),
         Field::LimitNumber(range, ..) => format!("{} observe", range.end().min(&7777)),

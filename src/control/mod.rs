@@ -18,6 +18,7 @@ mod health;
 mod hold;
 mod hot_keys;
 mod http;
+mod learner;
 mod page;
 mod probe;
 mod process;
@@ -29,6 +30,7 @@ mod stats_port;
 pub mod systemd;
 mod timings;
 mod visitors;
+mod vocabulary;
 
 use std::fmt;
 use std::io;
@@ -53,6 +55,7 @@ use drain::{Drained, Limits, drain};
 use entrances::Entrances;
 use handover::{Coming, Predecessor, Successor, Want};
 use hold::{Holds, Said};
+use learner::Learner;
 use publisher::Publisher;
 use reload::{ADOPTION_LIMIT, Applied, Ask, Closing, Outcome, Prepared, Refused, Reloads, Report};
 use report::{Current, HealthStats, Sources};
@@ -117,6 +120,7 @@ pub struct Control {
     ended: mpsc::UnboundedReceiver<usize>,
     entrances: Entrances,
     board: Board,
+    learner: Learner,
     publisher: Publisher,
     census: Arc<Census>,
     budget: Arc<Budget>,
@@ -193,6 +197,7 @@ impl Control {
             tokio::task::spawn_local(admin::serve(Door::new(door)?, admin));
         }
         let board = Board::new(publisher.clone(), health);
+        let learner = Learner::new(publisher.clone());
         let ended = watch_ends(&workers);
         let coming = predecessor.map(Predecessor::receive_clients).transpose()?;
         let (want, wanted) = mpsc::unbounded_channel();
@@ -208,6 +213,7 @@ impl Control {
             ended,
             entrances,
             board,
+            learner,
             publisher,
             census,
             budget,
@@ -307,6 +313,7 @@ impl Control {
                 }
                 _ = round.tick() => {
                     self.board.look_around();
+                    self.learner.look_around();
                     self.entrances.reconcile();
                     self.log.sum_up(false);
                     let changed = self.file.look(config_file::stamp(&self.config.path));
@@ -316,6 +323,7 @@ impl Control {
                     }
                 }
                 () = self.board.work() => {}
+                () = self.learner.work() => {}
                 Some(want) = self.wanted.recv() => match want {
                     Want::Listeners(answer) => {
                         info!("another process takes over: it gets the listening sockets");
@@ -388,6 +396,7 @@ impl Control {
         self.census.set_limit(config.process.max_clients, fd_limit::raise(&config, self.workers.len()));
         self.board.adopt(config.clone(), health.clone());
         let published = self.publisher.now();
+        self.learner.adopt(config.clone(), &published.stats);
         let generation = published.generation.clone();
         let behind = self.adopted(generation.number, started + ADOPTION_LIMIT).await;
         report.applied =

@@ -67,7 +67,7 @@ async fn ping(
     }
 }
 
-async fn connect<S>(
+pub(super) async fn connect<S>(
     connecting: impl Future<Output = io::Result<S>>,
     limit: Duration,
 ) -> Result<S, ProbeError> {
@@ -80,17 +80,24 @@ async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
     auth: Option<&Secret>,
     db: u32,
 ) -> Result<(), ProbeError> {
-    if let Some(password) = auth {
-        match ask(&mut stream, &[b"AUTH", password.expose()], b"OK").await {
-            Err(ProbeError::Refused(error)) if needs_no_password(error.as_bytes()) => {}
-            answer => answer?,
-        }
-    }
+    authenticate(&mut stream, auth).await?;
     if db != 0 {
         ask(&mut stream, &[b"SELECT", db.to_string().as_bytes()], b"OK").await?;
     }
     match ask(&mut stream, &[b"PING"], b"PONG").await {
         Err(ProbeError::Refused(error)) if error.starts_with("NOPERM ") => Ok(()),
+        answer => answer,
+    }
+}
+
+/// Gives the password, if there is one. A server that wants none is content.
+pub(super) async fn authenticate<S>(stream: &mut S, auth: Option<&Secret>) -> Result<(), ProbeError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Some(password) = auth else { return Ok(()) };
+    match ask(stream, &[b"AUTH", password.expose()], b"OK").await {
+        Err(ProbeError::Refused(error)) if needs_no_password(error.as_bytes()) => Ok(()),
         answer => answer,
     }
 }
@@ -136,7 +143,7 @@ async fn reply<S: AsyncRead + Unpin>(stream: &mut S) -> Result<OwnedFrame, Probe
     }
 }
 
-fn lost(error: io::Error) -> ProbeError {
+pub(super) fn lost(error: io::Error) -> ProbeError {
     ProbeError::Lost(error.kind())
 }
 

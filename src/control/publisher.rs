@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::backend::LeaseLimit;
+use crate::command::Learned;
 use crate::config::{self, Config, Kept};
 use crate::stats::{PoolStats, WorkerStats};
 use crate::topology::{Generation, PoolIx};
@@ -46,6 +47,13 @@ impl Publisher {
     pub fn publish_live(&self, pool: PoolIx, live: &[bool]) {
         let now = self.now();
         let generation = Arc::new(now.generation.with_live(pool, live));
+        self.published.send_replace(Arc::new(Published { generation, ..Published::clone(&now) }));
+    }
+
+    /// From now on the servers of a pool know these commands beyond the built-in ones.
+    pub fn publish_learned(&self, pool: PoolIx, learned: Arc<Learned>) {
+        let now = self.now();
+        let generation = Arc::new(now.generation.with_learned(pool, learned));
         self.published.send_replace(Arc::new(Published { generation, ..Published::clone(&now) }));
     }
 

@@ -113,7 +113,17 @@ impl Hub {
     pub fn subscribe(&self, listener: &Rc<Listener>, space: Space, name: &[u8], servers: Vec<Rc<Server>>) {
         let name = Bytes::copy_from_slice(name);
         if !listener.names.borrow_mut()[space.index()].insert(name.clone()) {
-            return listener.tell(space.subscribe(), Some(&name), listener.count(space));
+            let mut topics = self.topics.borrow_mut();
+            let topic = topics[space.index()].get_mut(&name).filter(|topic| topic.is_awaited_by(listener));
+            let count = listener.count(space);
+            return match topic {
+                // Named twice in one call: what becomes of the first becomes of both.
+                Some(topic) => topic.wait(listener, count),
+                None => {
+                    drop(topics);
+                    listener.tell(space.subscribe(), Some(&name), count);
+                }
+            };
         }
         self.stats.subscriptions.add(1);
         let count = listener.count(space);
@@ -128,10 +138,7 @@ impl Hub {
             drop(topics);
             return listener.tell(space.subscribe(), Some(&name), count);
         }
-        let client = &listener.client;
-        let ticket = Ticket::client(Rc::clone(client), client.outbox().admit_unmuted());
-        listener.awaited.set(listener.awaited.get() + 1);
-        topic.waiting.push(Waiting { listener: Rc::clone(listener), ticket, count });
+        topic.wait(listener, count);
     }
 
     /// `listener` wants no more of `name`, or of all of its kind; it is told so.
@@ -237,8 +244,9 @@ impl Audience for Hub {
         let waiting = std::mem::take(&mut topic.waiting);
         for one in &waiting {
             topic.listeners.remove(&one.listener.id);
-            one.listener.names.borrow_mut()[space.index()].remove(name);
-            self.stats.subscriptions.sub(1);
+            if one.listener.names.borrow_mut()[space.index()].remove(name) {
+                self.stats.subscriptions.sub(1);
+            }
             self.stats.forward_error.add(1);
         }
         self.release(&mut topics, space, name);
@@ -273,6 +281,18 @@ impl Audience for Hub {
 impl Topic {
     fn stands(&self, space: Space, name: &[u8]) -> bool {
         self.servers.iter().all(|server| server.subscriber().stands(space, name))
+    }
+
+    fn is_awaited_by(&self, listener: &Listener) -> bool {
+        self.waiting.iter().any(|waiting| waiting.listener.id == listener.id)
+    }
+
+    /// `listener` is told when it stands, in its place among its replies.
+    fn wait(&mut self, listener: &Rc<Listener>, count: usize) {
+        let client = &listener.client;
+        let ticket = Ticket::client(Rc::clone(client), client.outbox().admit_unmuted());
+        listener.awaited.set(listener.awaited.get() + 1);
+        self.waiting.push(Waiting { listener: Rc::clone(listener), ticket, count });
     }
 }
 

@@ -11,7 +11,7 @@ use super::gather::Gather;
 use super::hub::Hub;
 use super::scripts::Scripts;
 use crate::backend::{Fenced, Lane, Lease, LeasesSpent, Request, Server, Target};
-use crate::command::{Call, CommandTable, Handling};
+use crate::command::{Call, CallError, CommandTable, Handling, Learned};
 use crate::config::{self, Config};
 use crate::exchange::{Recipient, Ticket, Turn};
 use crate::resp::Args;
@@ -45,6 +45,8 @@ pub struct Now {
     pub ix: PoolIx,
     /// Who owns the keys.
     pub topology: Arc<Topology>,
+    /// What only its servers know.
+    pub learned: Arc<Learned>,
     /// By `ServerIx`.
     pub servers: Vec<Rc<Server>>,
 }
@@ -122,9 +124,15 @@ impl Pool {
         before
     }
 
-    /// Only the owners change, because servers went out or came back.
-    pub fn adopt_topology(&self, topology: Arc<Topology>) {
-        self.now.borrow_mut().topology = topology;
+    /// Only the owners change, because servers went out or came back, or what the servers know.
+    pub fn adopt_topology(&self, topology: Arc<Topology>, learned: Arc<Learned>) {
+        let mut now = self.now.borrow_mut();
+        now.learned = learned;
+        if Arc::ptr_eq(&now.topology, &topology) {
+            return;
+        }
+        now.topology = topology;
+        drop(now);
         self.hub.realign(self);
     }
 
@@ -139,6 +147,23 @@ impl Pool {
         // What fails now must not find the pool borrowed.
         let (.., servers) = self.servers();
         servers.iter().for_each(|server| server.close());
+    }
+
+    /// What only its servers know.
+    pub fn learned(&self) -> Arc<Learned> {
+        Arc::clone(&self.now.borrow().learned)
+    }
+
+    /// What the built-in table doesn't know, if a server has taught it. `error` is the table's, and stays the answer where nobody
+    /// knows better.
+    #[cold]
+    pub fn learned_call<'a>(&self, error: CallError<'a>) -> Result<Call<'a>, CallError<'a>> {
+        match error {
+            CallError::UnknownCommand(args) | CallError::UnknownSubcommand(args) => {
+                self.now.borrow().learned.lookup(args).unwrap_or(Err(error))
+            }
+            CallError::WrongArity(_) => Err(error),
+        }
     }
 
     /// What to do with a call now.

@@ -2,7 +2,9 @@
 
 use super::fold::Fold;
 use super::scan::{BadCursor, Scan};
-use crate::command::{AllKind, Call, Flags, Handling, Keys, Local, Pin, SplitKind, Transaction, Why};
+use crate::command::{
+    AllKind, Call, CommandIx, Flags, Handling, Keys, Local, Pin, SplitKind, Transaction, Why,
+};
 use crate::resp::{Args, ErrorReply, Space, encode};
 use crate::topology::{Draw, Group, ServerIx, Topology};
 
@@ -98,6 +100,8 @@ pub fn plan(call: &Call<'_>, topology: &Topology, draw: &Draw, rules: Rules) -> 
         Handling::Wait => Plan::Wait,
         Handling::Transaction(step) => Plan::Transaction(step),
         Handling::AnyServer => any(topology),
+        Handling::OnlyServer(_) if topology.servers().len() == 1 => any(topology),
+        Handling::OnlyServer(why) => Plan::Refuse(Refusal::Unsupported(why)),
         Handling::Everywhere(kind) => all(kind, topology, draw),
         Handling::Scan => scan(call, topology),
         Handling::Subscribe(space) => Plan::Subscribe(space),
@@ -205,9 +209,10 @@ fn scan(call: &Call<'_>, topology: &Topology) -> Plan {
 /// Scripts are marked neither as reads nor as writes, and may do both: with keys, only what is marked as a read is one.
 fn may_write(call: &Call<'_>, handling: Handling) -> bool {
     match handling {
-        Handling::Keyed | Handling::Split(_) | Handling::Pinned(Pin::Block(_)) => {
+        Handling::Keyed | Handling::Split(_) | Handling::Pinned(Pin::Block(_)) | Handling::OnlyServer(_) => {
             !call.row.flags.contains(Flags::READONLY)
         }
+        Handling::Everywhere(_) if call.ix == CommandIx::LEARNED => !call.row.flags.contains(Flags::READONLY),
         Handling::AnyServer | Handling::Everywhere(_) | Handling::Scan => call.row.is_write(),
         Handling::Pinned(Pin::Watch)
         | Handling::Transaction(_)

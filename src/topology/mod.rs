@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use crate::command::Learned;
 use crate::config::{self, Config, Distribution};
 use crate::hash::{self, KeyHash};
 
@@ -54,6 +55,8 @@ pub struct Generation {
     pub config: Arc<Config>,
     /// Owner of the keys of each pool, by `PoolIx`. What doesn't change is shared with the generation before.
     pub pools: Vec<Arc<Topology>>,
+    /// What commands each pool's servers know beyond the built-in table, by `PoolIx`.
+    pub learned: Vec<Arc<Learned>>,
     /// Who each pool is, by `PoolIx`.
     pub ids: Vec<PoolId>,
     /// The next pool that comes gets this one.
@@ -117,7 +120,8 @@ impl Generation {
         let pools: Vec<_> = config.pools.iter().map(|pool| Arc::new(Topology::all_live(pool))).collect();
         let ids = (0..pools.len() as u32).map(PoolId).collect::<Vec<_>>();
         let next_id = PoolId(ids.len() as u32);
-        Self { number: 1, config, pools, ids, next_id }
+        let learned = pools.iter().map(|_| Arc::default()).collect();
+        Self { number: 1, config, pools, learned, ids, next_id }
     }
 
     /// The next generation, of another configuration. `live` has a mask for each of its pools.
@@ -136,12 +140,28 @@ impl Generation {
             })
         });
         let ids = ids.collect();
-        Self { number: self.number + 1, config, pools, ids, next_id }
+        let learned = config.pools.iter().map(|pool| {
+            let known = self.config.pools.iter().position(|one| one.name == pool.name && pool.learn_commands);
+            known.map(|at| Arc::clone(&self.learned[at])).unwrap_or_default()
+        });
+        let learned = learned.collect();
+        Self { number: self.number + 1, config, pools, learned, ids, next_id }
     }
 
     /// The pool of that name.
     pub fn id_of(&self, name: &str) -> Option<PoolId> {
         self.config.pools.iter().position(|pool| pool.name == name).map(|at| self.ids[at])
+    }
+
+    /// The next generation, in which the servers of one pool know these commands.
+    ///
+    /// # Panics
+    ///
+    /// If `pool` isn't of this generation.
+    pub fn with_learned(&self, pool: PoolIx, learned: Arc<Learned>) -> Self {
+        let mut all = self.learned.clone();
+        all[pool.index()] = learned;
+        Self { number: self.number + 1, learned: all, ..self.clone() }
     }
 
     /// The next generation, in which the live servers of one pool are those that `live` marks.

@@ -128,7 +128,8 @@ impl Pools {
         let generation = &published.generation;
         let (old_config, old_ix, old_servers) = place.pool.servers();
         if Arc::ptr_eq(&old_config, &generation.config) {
-            return place.pool.adopt_topology(Arc::clone(&generation.pools[ix.index()]));
+            let (topology, learned) = (&generation.pools[ix.index()], &generation.learned[ix.index()]);
+            return place.pool.adopt_topology(Arc::clone(topology), Arc::clone(learned));
         }
         let mut former = by_name(&old_config, old_ix, old_servers);
         let config = &generation.config.pools[ix.index()];
@@ -188,7 +189,8 @@ impl Pools {
 
 fn now(generation: &Generation, ix: PoolIx, servers: Vec<Rc<Server>>) -> Now {
     let (config, topology) = (Arc::clone(&generation.config), Arc::clone(&generation.pools[ix.index()]));
-    Now { config, ix, topology, servers }
+    let learned = Arc::clone(&generation.learned[ix.index()]);
+    Now { config, ix, topology, learned, servers }
 }
 
 fn by_name(config: &Config, ix: PoolIx, servers: Vec<Rc<Server>>) -> HashMap<String, Rc<Server>> {

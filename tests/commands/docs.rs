@@ -55,6 +55,25 @@ with; a test compares it with live servers.
 A call with contradictory arguments (a number of keys that is no number, a stream without an id) goes to any server, which
 answers it with the error that a client of Redis expects. A wrong number of arguments is answered by shardwise in Redis's words.
 
+## Commands that only servers know
+
+Commands of modules, and of servers newer than the tables below, work as soon as a server of the pool has them. At the start, and when
+a server comes back, shardwise asks it with `COMMAND` on a connection of its own, and learns what the tables lack: how many
+arguments a command takes, whether it writes, where its keys are. It then goes to the owner of its keys, on a connection of its client's own if it may
+block; all its keys must belong to one server. `COMMAND`, `COMMAND COUNT`, `LIST`, `INFO` and `GETKEYS` show it. `read_only` and
+`commands` hold for it by what the server says of it and by its name. Servers of a pool may differ: who lacks it answers
+so itself.
+
+Refused, with an error that says why, is what cannot be routed by that: a command whose keys the server doesn't publish in
+full (`movablekeys` without key specs for it, as with a module's own function for `COMMAND GETKEYS`; an unknown or incomplete spec;
+more than two specs), one without a key unless its tips say that it goes to all shards and how their replies are added up, and one that
+servers of the pool publish differently. A pool of one server takes these, too. Commands for administration and those
+that change the state of a connection are refused everywhere.
+
+Not more than 1024 commands of a pool are learned, nor more than 1 MB in the life of the process. `MODULE LOAD` into a running server is noticed
+when a connection to it is next lost or, half a minute later, opened. `learn_commands: false` turns it off. A command that no server knows
+gets Redis's own error.
+
 ## Order
 
 Replies come in the order of the requests, always. Requests of one client for *the same* server are also executed in
@@ -254,6 +273,9 @@ fn handling(row: &Row) -> String {
         Handling::Wait => "every server that the client wrote to: the least".to_owned(),
         Handling::Transaction(_) => "transaction".to_owned(),
         Handling::AnyServer => "any server".to_owned(),
+        Handling::OnlyServer(why) => {
+            format!("the server of a pool with just one; else not supported: {}", why.phrase())
+        }
         Handling::Everywhere(AllKind::Sum) => "every server: sum".to_owned(),
         Handling::Everywhere(AllKind::Same) => "every server: what all say".to_owned(),
         Handling::Everywhere(AllKind::Join) => "every server: all elements".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shardwise::command::{CommandTable, Handling};
+use shardwise::command::{CommandTable, Handling, Learned};
 
 use super::live::{Server, Value};
 use super::request::Request;
@@ -12,12 +12,14 @@ fn table() -> &'static CommandTable {
 }
 
 fn list(request: &str) -> Result<BTreeSet<&'static str>, String> {
-    let names = table().list(Request::words(request).args()).map_err(|error| error.as_str().to_owned())?;
+    let names = table()
+        .list(&Learned::default(), Request::words(request).args())
+        .map_err(|error| error.as_str().to_owned())?;
     Ok(names.into_iter().collect())
 }
 
 fn getkeys(args: &[&str]) -> Value {
-    match table().getkeys(Request::new(args).args()) {
+    match table().getkeys(&Learned::default(), Request::new(args).args()) {
         Ok(keys) => Value::Array(keys.into_iter().map(|key| Value::Bulk(key.to_vec())).collect()),
         Err(error) => Value::Error(error.reply().as_str().as_bytes().to_vec()),
     }

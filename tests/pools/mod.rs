@@ -37,6 +37,7 @@ pub fn pool(hash: KeyHash, distribution: Distribution, mut servers: Vec<Server>)
         probe_rise: NonZeroU32::MIN,
         max_ejected: 100,
         read_only: false,
+        learn_commands: true,
         commands: None,
         max_pending: Limit::enforced(1_024),
         out_soft: Limit::enforced(1 << 20),

@@ -21,10 +21,11 @@ impl Fleet {
         Self::over(&entries(servers), settings, &["--threads", "2"])
     }
 
-    /// In front of the servers of these entries.
+    /// In front of the servers of these entries, which aren't asked for their commands: scripted ones would have to answer.
     pub fn over(entries: &[String], settings: &str, args: &[&str]) -> Self {
         let port = Port::claim();
-        let yaml = pool_of("alpha", &port.address(), entries, settings);
+        let settings = format!("learn_commands: false\n{settings}");
+        let yaml = pool_of("alpha", &port.address(), entries, &settings);
         Self::configured(port, &yaml, args)
     }
 

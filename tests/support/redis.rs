@@ -145,6 +145,12 @@ impl Redis {
         self.wait_ready();
     }
 
+    /// [`Self::restart`] with these options besides those that it has.
+    pub fn restart_with(&mut self, options: &[&str]) {
+        self.args.extend(options.iter().map(|option| (*option).to_owned()));
+        self.restart();
+    }
+
     fn wait_ready(&mut self) {
         let at = &self.at;
         self.process.wait_ready(|| match at {

@@ -37,12 +37,14 @@ impl Admin {
     pub(super) fn proxy_explain(&self, args: Args<'_>, out: &mut Vec<u8>) -> Answered {
         let name = args.get(2).unwrap_or_default();
         let generation = self.sources.now().generation();
-        let pools = generation.config.pools.iter().zip(&generation.pools);
-        let Some((pool, topology)) = pools.into_iter().find(|(pool, _)| pool.name.as_bytes() == name) else {
+        let Some(at) = generation.config.pools.iter().position(|pool| pool.name.as_bytes() == name) else {
             return Err(ErrorReply::no_such_pool(&String::from_utf8_lossy(name)));
         };
         let request = args.without(3).ok_or_else(ErrorReply::syntax_error)?;
-        let call = CommandTable::builtin().lookup(request).map_err(|error| error.reply())?;
+        let (pool, topology) = (&generation.config.pools[at], &generation.pools[at]);
+        let call = CommandTable::builtin().lookup(request);
+        let call = call.or_else(|error| generation.learned[at].lookup(request).unwrap_or(Err(error)));
+        let call = call.map_err(|error| error.reply())?;
         let plan = plan(&call, topology, &Draw::seeded(1), Rules { read_only: pool.read_only });
         let mut lines = vec![told(&plan, &call, pool)];
         for at in call.keys().map(|keys| keys.iter().collect::<Vec<_>>()).unwrap_or_default() {
