@@ -21,6 +21,7 @@ mod proxy {
     mod load;
     mod local;
     mod metrics;
+    mod operator;
     mod placement;
     mod protocol;
     mod pubsub;

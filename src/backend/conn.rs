@@ -27,6 +27,8 @@ pub struct Conn {
     marked: Cell<bool>,
     /// The socket was full: the driver waits until it can be written to.
     blocked: Cell<bool>,
+    /// Another connection takes its place: it takes no new requests.
+    relieved: Cell<bool>,
     /// Why it cannot go on, found outside the driver.
     pub(super) broken: Cell<Option<Cause>>,
     /// A timer for the oldest request is running.
@@ -47,6 +49,8 @@ pub struct Conn {
 pub enum Ended {
     /// A reply is late; what else is due may still come.
     Late,
+    /// Another connection is to take its place; all that is due is still to come.
+    Relieved,
     /// The connection is useless.
     Over(Cause),
 }
@@ -67,6 +71,7 @@ impl Conn {
             reader: RefCell::new(Reader::of(protocol)),
             marked: Cell::new(false),
             blocked: Cell::new(false),
+            relieved: Cell::new(false),
             broken: Cell::new(None),
             timing: Cell::new(timing),
             patience: Cell::new(Some(Duration::ZERO)),
@@ -136,6 +141,12 @@ impl Conn {
         self.patience.set(patience);
     }
 
+    /// Lets another connection take its place.
+    pub(super) fn relieve(&self) {
+        self.relieved.set(true);
+        self.wake_driver();
+    }
+
     /// Fails everything and closes the socket before it returns.
     pub(super) fn close_now(&self, cause: Cause) {
         self.abort(cause);
@@ -176,7 +187,7 @@ impl Conn {
         (touched, pipe)
     }
 
-    /// Serves until a reply is late or the connection is over.
+    /// Serves until a reply is late, another connection takes its place, or it is over.
     pub(super) async fn serve(self: &Rc<Self>) -> Ended {
         let mut timer = None;
         let ended = poll_fn(|cx| self.poll_serve(cx, &mut timer)).await;
@@ -186,22 +197,25 @@ impl Conn {
         ended
     }
 
-    /// Delivers what is due, taking no new requests, until all is there or one more timeout has passed.
-    pub(super) async fn deliver_rest(self: &Rc<Self>) {
-        let limit = self.shared.settings.timeout.unwrap_or_default();
+    /// Delivers what is due, taking no new requests, until all is there. After `limit` it is cut; without one each request has its
+    /// own clock, as ever. `done` is why it then ends.
+    pub(super) async fn deliver_rest(self: &Rc<Self>, limit: Option<Duration>, done: Cause) {
         let mut timer = None;
         let rest = poll_fn(|cx| {
             loop {
                 let polled = self.poll_serve(cx, &mut timer);
                 match polled {
                     Poll::Ready(Ended::Over(cause)) => return Poll::Ready(cause),
-                    _ if self.is_drained() => return Poll::Ready(Cause::ResponseTimeout),
-                    Poll::Ready(Ended::Late) => {}
+                    _ if self.is_drained() => return Poll::Ready(done),
+                    Poll::Ready(Ended::Late | Ended::Relieved) => {}
                     Poll::Pending => return Poll::Pending,
                 }
             }
         });
-        let cause = tokio::time::timeout(limit, rest).await.unwrap_or(Cause::ResponseTimeout);
+        let cause = match limit {
+            Some(limit) => tokio::time::timeout(limit, rest).await.unwrap_or(Cause::ResponseTimeout),
+            None => rest.await,
+        };
         self.count_end(cause);
         self.abort(cause);
     }
@@ -219,6 +233,10 @@ impl Conn {
                     // Only now: what the server said before the connection broke has been read.
                     return match self.broken.get() {
                         Some(cause) => Poll::Ready(Ended::Over(cause)),
+                        None if self.relieved.get() => {
+                            self.relieved.set(false);
+                            Poll::Ready(Ended::Relieved)
+                        }
                         None => self.poll_timer(cx, timer),
                     };
                 }

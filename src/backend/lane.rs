@@ -33,7 +33,7 @@ pub struct Lane {
 
 /// A place of older requests to the same server.
 enum Retiring {
-    /// A connection of this lane that is late with a reply.
+    /// A connection of this lane that is late with a reply, or whose place another one has taken.
     Late(Rc<Conn>),
     /// A lane to the same server as it was configured before.
     Former(Rc<Lane>),
@@ -167,6 +167,17 @@ impl Lane {
         self.wake.notify_one();
     }
 
+    /// Another connection takes the place of the present one, which still delivers what is due. Whether there is one.
+    pub(super) fn renew(&self) -> bool {
+        match &*self.link.borrow() {
+            Link::Up(conn) => {
+                conn.relieve();
+                true
+            }
+            Link::Idle | Link::Connecting(_) | Link::Down(_) | Link::Closed => false,
+        }
+    }
+
     /// Clients with requests outstanding on `former` wait for those: what they send here could overtake them.
     pub(super) fn stand_behind(&self, former: &Rc<Self>) {
         self.retiring.borrow_mut().push(Retiring::Former(Rc::clone(former)));
@@ -237,7 +248,11 @@ impl Lane {
     async fn serve(self: &Rc<Self>, conn: Rc<Conn>, backoff: &mut Backoff) {
         let since = Instant::now();
         let cause = match conn.serve().await {
-            Ended::Late => return self.retire(conn),
+            Ended::Late => {
+                let limit = self.shared.settings.timeout.unwrap_or_default();
+                return self.retire(conn, Some(limit), Cause::ResponseTimeout);
+            }
+            Ended::Relieved => return self.retire(conn, None, Cause::Shutdown),
             Ended::Over(cause) => cause,
         };
         let steady = conn.has_answered() || since.elapsed() >= STEADY;
@@ -279,17 +294,18 @@ impl Lane {
         }
     }
 
-    /// Takes the connection out of use; it goes on by itself until it has delivered what is due.
-    fn retire(self: &Rc<Self>, conn: Rc<Conn>) {
+    /// Takes the connection out of use; it goes on by itself until it has delivered what is due, for so long at most, and ends
+    /// for that cause.
+    fn retire(self: &Rc<Self>, conn: Rc<Conn>, limit: Option<Duration>, done: Cause) {
         self.reconnect_with(Pipe::default());
         if conn.is_drained() {
-            return conn.abort(Cause::ResponseTimeout);
+            return conn.abort(done);
         }
         self.retiring.borrow_mut().push(Retiring::Late(Rc::clone(&conn)));
         self.passed.borrow_mut().clear();
         let lane = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            conn.deliver_rest().await;
+            conn.deliver_rest(limit, done).await;
             let mut retiring = lane.retiring.borrow_mut();
             retiring.retain(|one| !matches!(one, Retiring::Late(other) if Rc::ptr_eq(other, &conn)));
             if retiring.is_empty() {

@@ -50,6 +50,8 @@ pub(super) struct Leases {
     limit: Arc<LeaseLimit>,
     /// The one used last is at the back.
     kept: RefCell<VecDeque<Kept>>,
+    /// Counts renewals: a connection from before one is not kept.
+    era: Cell<u32>,
     closed: Cell<bool>,
 }
 
@@ -61,6 +63,7 @@ struct Kept {
 /// The connection of a lease.
 struct Link {
     target: Target,
+    era: u32,
     state: RefCell<State>,
     /// How much longer than the pool's timeout what was sent last may take; `None`: as long as it likes.
     patience: Cell<Option<Duration>>,
@@ -208,7 +211,7 @@ impl LeasesSpent {
 
 impl Leases {
     pub(super) fn new(shared: Rc<Shared>, limit: Arc<LeaseLimit>) -> Rc<Self> {
-        Rc::new(Self { shared, limit, kept: RefCell::default(), closed: Cell::new(false) })
+        Rc::new(Self { shared, limit, kept: RefCell::default(), era: Cell::new(0), closed: Cell::new(false) })
     }
 
     /// A kept connection, or a new one.
@@ -231,6 +234,14 @@ impl Leases {
         self.closed.set(true);
         let kept = self.kept.take();
         kept.iter().for_each(|kept| kept.link.close(&self.shared));
+    }
+
+    /// Closes what is kept, and what clients have now when it comes back: later ones get new connections. How many were closed.
+    pub(super) fn renew(&self) -> usize {
+        self.era.set(self.era.get().wrapping_add(1));
+        let kept = self.kept.take();
+        kept.iter().for_each(|kept| kept.link.close(&self.shared));
+        kept.len()
     }
 
     /// One that broke in this turn of the loop is passed over: its driver is about to end it. One that is still on its way
@@ -260,6 +271,7 @@ impl Leases {
     fn open(self: &Rc<Self>, target: Target) -> Rc<Link> {
         let link = Rc::new(Link {
             target,
+            era: self.era.get(),
             state: RefCell::new(State::Connecting(Pipe::default())),
             patience: Cell::new(Some(Duration::ZERO)),
             wake: Notify::new(),
@@ -269,7 +281,8 @@ impl Leases {
     }
 
     fn keep(&self, link: Rc<Link>) {
-        if self.closed.get() || self.kept.borrow().len() >= MOST_KEPT {
+        let is_old = link.era != self.era.get();
+        if is_old || self.closed.get() || self.kept.borrow().len() >= MOST_KEPT {
             return link.close(&self.shared);
         }
         let since = self.shared.turn.now(Instant::now);
@@ -301,7 +314,7 @@ impl Link {
         let since = Instant::now();
         let cause = match self.establish(&home.shared).await {
             Some(Ok(conn)) => match conn.serve().await {
-                Ended::Late => Cause::ResponseTimeout,
+                Ended::Late | Ended::Relieved => Cause::ResponseTimeout,
                 Ended::Over(cause) => cause,
             },
             Some(Err(error)) => {

@@ -173,6 +173,13 @@ impl Server {
         self.lanes.iter().flat_map(|lanes| &lanes.lanes).for_each(|lane| lane.forget_former());
     }
 
+    /// New connections take the place of those that there are, which still deliver what is due; those that clients have for
+    /// themselves stay theirs. How many connections that concerns.
+    pub fn renew(&self) -> usize {
+        let lanes = self.lanes.iter().flat_map(|lanes| &lanes.lanes).filter(|lane| lane.renew()).count();
+        lanes + self.leases.renew() + usize::from(self.subscriber.renew())
+    }
+
     /// It gets no new requests from now on, and its failures count no more. [`Server::is_idle`] tells when to close it.
     pub fn retire(&self) {
         self.shared.retired.set(true);

@@ -49,6 +49,8 @@ pub struct Subscriber {
     up: Cell<bool>,
     running: Cell<bool>,
     closed: Cell<bool>,
+    /// Another connection is to take the place of the present one.
+    renewed: Cell<bool>,
     /// Something was lost with the last connection and doesn't stand again yet.
     gap: Cell<bool>,
     task: RefCell<Option<Waker>>,
@@ -82,6 +84,7 @@ impl Subscriber {
             up: Cell::new(false),
             running: Cell::new(false),
             closed: Cell::new(false),
+            renewed: Cell::new(false),
             gap: Cell::new(false),
             task: RefCell::default(),
         })
@@ -122,6 +125,14 @@ impl Subscriber {
         self.names.borrow()[space.index()].get(name).copied().unwrap_or(false)
     }
 
+    /// Subscribes to everything anew, on another connection; what is published meanwhile is missing. Whether there is one now.
+    pub(super) fn renew(&self) -> bool {
+        let up = self.up.get();
+        self.renewed.set(up);
+        self.wake();
+        up
+    }
+
     /// For good.
     pub(super) fn close(&self) {
         self.closed.set(true);
@@ -160,9 +171,13 @@ impl Subscriber {
                     if answered {
                         backoff.reset();
                     }
-                    if let Some(cause) = lost {
-                        self.lost(cause);
-                        sleep(backoff.after_failure()).await;
+                    match lost {
+                        None => {}
+                        Some(Cause::Shutdown) => self.interrupted(Cause::Shutdown),
+                        Some(cause) => {
+                            self.lost(cause);
+                            sleep(backoff.after_failure()).await;
+                        }
                     }
                 }
             }
@@ -171,13 +186,15 @@ impl Subscriber {
         self.gap.set(false);
     }
 
-    /// Serves until nobody wants it (no cause), or it is lost; and whether the server answered anything.
+    /// Serves until nobody wants it (no cause), another connection is to take its place (`Shutdown`), or it is lost; and whether
+    /// the server answered anything.
     async fn serve(&self, stream: Stream) -> (Option<Cause>, bool) {
         self.orders.borrow_mut().clear();
         self.asked.borrow_mut().clear();
         let wanted: Vec<(Space, Bytes)> = self.all();
         wanted.iter().for_each(|(space, name)| self.ask(*space, name, true));
         self.up.set(true);
+        self.renewed.set(false);
         let scanner = ReplyScanner::of(Protocol::Resp2);
         let mut line =
             Line { stream, inbox: Inbox::default(), scanner, out: Vec::new(), gone: 0, timer: None };
@@ -193,6 +210,9 @@ impl Subscriber {
         for _ in 0..READS_PER_TURN {
             if !self.is_wanted() {
                 return Poll::Ready(None);
+            }
+            if self.renewed.get() {
+                return Poll::Ready(Some(Cause::Shutdown));
             }
             if let Err(cause) = self.write(cx, line) {
                 return Poll::Ready(Some(cause));
@@ -308,12 +328,19 @@ impl Subscriber {
 
     /// The connection broke.
     fn lost(&self, cause: Cause) {
-        let (shared, stats) = (&self.shared, &self.shared.stats);
+        let stats = &self.shared.stats;
         match cause {
             Cause::Closed => stats.server_eof.add(1),
             Cause::ResponseTimeout => stats.server_timedout.add(1),
             _ => stats.server_err.add(1),
         }
+        self.interrupted(cause);
+        self.fail(cause);
+    }
+
+    /// Nothing stands until the next connection.
+    fn interrupted(&self, cause: Cause) {
+        let (shared, stats) = (&self.shared, &self.shared.stats);
         let mut stood = 0;
         for stands in self.names.borrow_mut().iter_mut().flat_map(HashMap::values_mut) {
             stood += usize::from(std::mem::take(stands));
@@ -323,7 +350,6 @@ impl Subscriber {
             self.gap.set(true);
             tracing::warn!(server = %shared.label, ?cause, subscriptions = stood, "subscriptions are interrupted: messages may be missed until they stand again");
         }
-        self.fail(cause);
     }
 
     /// Whoever waits gets an error; what others are subscribed to is tried again.

@@ -10,6 +10,7 @@ use tracing::{info, warn};
 
 use super::answers::Answers;
 use super::health::{Due, Now, PoolHealth, Reading, Rules, Verdict};
+use super::hold::{Hold, Refusal, Said, Word};
 use super::probe::{self, ProbeError};
 use super::publisher::Publisher;
 use super::report::HealthStats;
@@ -17,7 +18,7 @@ use crate::config::{Config, Kept, Pool};
 use crate::topology::{PoolIx, ServerIx};
 use crate::worker::WorkerStats;
 
-/// The health of all pools with `auto_eject_hosts`.
+/// Which servers own keys: the health of all pools with `auto_eject_hosts`, and what the operator has said.
 #[derive(Debug)]
 pub struct Board {
     config: Arc<Config>,
@@ -26,6 +27,8 @@ pub struct Board {
     stats: Arc<HealthStats>,
     /// By `PoolIx`.
     pools: Vec<Option<PoolHealth>>,
+    /// By `PoolIx` and `ServerIx`.
+    holds: Vec<Vec<Hold>>,
     /// By `PoolIx`, `ServerIx` and worker; of pools that have a health.
     answers: Vec<Vec<Vec<Answers>>>,
     probes: JoinSet<Probed>,
@@ -51,34 +54,37 @@ impl Board {
         let (config, workers) = (published.generation.config.clone(), published.stats.clone());
         let health = |pool| Rules::of(pool).map(|rules| PoolHealth::new(rules, pool.servers.len()));
         let pools = config.pools.iter().map(health).collect();
+        let holds = config.pools.iter().map(|pool| vec![Hold::default(); pool.servers.len()]).collect();
         let none = Answers::none(now().micros);
         let unseen = |pool: &Pool| vec![vec![none; workers.len()]; pool.servers.len()];
         let answers = config.pools.iter().map(unseen).collect();
         let (probes, reasons) = (JoinSet::new(), HashMap::new());
-        Self { config, workers, publisher, stats, pools, answers, probes, reloads: 0, reasons }
+        Self { config, workers, publisher, stats, pools, holds, answers, probes, reloads: 0, reasons }
     }
 
-    /// Publishes the next configuration: servers that stay where they are stay out if they are.
+    /// Publishes the next configuration: servers that stay where they are stay out if they are, for health's sake or the
+    /// operator's. Where then nobody would be left, the operator's word is forgotten.
     ///
     /// Cells of failures begin at 0 for servers that are configured otherwise.
     pub fn adopt(&mut self, config: Arc<Config>, stats: Arc<HealthStats>) {
         let now = now();
         let kept = Kept::between(&self.config, &config);
         let mut former: Vec<_> = std::mem::take(&mut self.pools);
-        let pools = kept.pools.iter().zip(&config.pools).map(|(kept, pool)| {
-            let rules = Rules::of(pool)?;
-            let before = kept.was.and_then(|was| former[was].take());
+        let former_holds = std::mem::take(&mut self.holds);
+        for (kept, pool) in kept.pools.iter().zip(&config.pools) {
             let old = kept.was.map_or(&[][..], |was| &self.config.pools[was].servers);
             let same = kept.servers.iter().zip(&pool.servers);
             let same = same.map(|(was, server)| was.filter(|was| old[*was].endpoint == server.endpoint));
-            Some(PoolHealth::carried(rules, before, &same.collect::<Vec<_>>(), now.instant))
-        });
-        self.pools = pools.collect();
-        let live = self.pools.iter().zip(&config.pools).map(|(health, pool)| match health {
-            Some(health) => health.live(),
-            None => vec![true; pool.servers.len()],
-        });
-        let published = self.publisher.publish(Arc::clone(&config), &live.collect::<Vec<_>>());
+            let same: Vec<Option<usize>> = same.collect();
+            let before = kept.was.and_then(|was| former[was].take());
+            let health = Rules::of(pool).map(|rules| PoolHealth::carried(rules, before, &same, now.instant));
+            let held =
+                |was: &Option<usize>| kept.was.zip(*was).map(|(pool, server)| former_holds[pool][server]);
+            let holds = same.iter().map(|was| held(was).unwrap_or_default()).collect();
+            self.take_over(pool, health, holds);
+        }
+        let live: Vec<Vec<bool>> = (0..config.pools.len()).map(|pool| self.live(pool_ix(pool))).collect();
+        let published = self.publisher.publish(Arc::clone(&config), &live);
         let unseen = || vec![Answers::none(now.micros); published.stats.len()];
         self.answers = kept.carry(&self.answers, |pool, before| {
             let before = before.map_or(&[][..], Vec::as_slice);
@@ -88,6 +94,87 @@ impl Board {
         (self.config, self.stats) = (config, stats);
         self.reloads += 1;
         self.reasons.clear();
+        self.show_holds();
+    }
+
+    /// One more pool of the next configuration.
+    fn take_over(&mut self, pool: &Pool, mut health: Option<PoolHealth>, mut holds: Vec<Hold>) {
+        let sound = health.as_ref().map_or_else(|| vec![true; holds.len()], PoolHealth::live);
+        if sound.iter().zip(&holds).all(|(sound, hold)| !sound || hold.is_out()) {
+            warn!(pool = pool.name, "no server would be live: DRAIN and BAN are forgotten there");
+            holds.fill(Hold::default());
+        }
+        for (server, hold) in holds.iter().enumerate() {
+            if let (Some(health), true) = (&mut health, hold.is_out()) {
+                health.hold(server_ix(server));
+            }
+        }
+        self.pools.push(health);
+        self.holds.push(holds);
+    }
+
+    /// What the operator says of a server holds from the generation on that is the answer.
+    pub fn hear(&mut self, said: Said) {
+        let outcome = self.obey(&said.pool, &said.server, said.word);
+        let _ = said.answer.send(outcome); // who asked may not wait any more
+    }
+
+    fn obey(&mut self, pool: &str, server: &str, word: Word) -> Result<u64, Refusal> {
+        let pool_at = self.config.pools.iter().position(|one| one.name == pool).ok_or(Refusal::Gone)?;
+        let servers = &self.config.pools[pool_at].servers;
+        let server_at = servers.iter().position(|one| one.name == server).ok_or(Refusal::Gone)?;
+        let others = self.live(pool_ix(pool_at));
+        let is_last_live = !others.iter().enumerate().any(|(at, live)| *live && at != server_at);
+        let hold = self.holds[pool_at][server_at].after(word, is_last_live, Instant::now())?;
+        self.set_hold(pool_ix(pool_at), server_ix(server_at), hold);
+        let live = self.live_servers(pool_ix(pool_at));
+        warn!(pool, server, live, "the operator says {word:?}");
+        Ok(self.publisher.generation().number)
+    }
+
+    fn set_hold(&mut self, pool: PoolIx, server: ServerIx, hold: Hold) {
+        let was = std::mem::replace(&mut self.holds[pool.index()][server.index()], hold);
+        if was.is_out() != hold.is_out() {
+            let now = now();
+            let readings = self.readings(pool, server, now);
+            match &mut self.pools[pool.index()] {
+                Some(health) if hold.is_out() => health.hold(server),
+                Some(health) => health.let_go(server, readings, now),
+                None => {}
+            }
+            self.publish(pool);
+        }
+        self.show_holds();
+    }
+
+    /// Bans end when their time is over.
+    fn expire_bans(&mut self) {
+        let now = Instant::now();
+        let all = self.holds.iter().enumerate();
+        let all =
+            all.flat_map(|(pool, holds)| holds.iter().enumerate().map(move |(at, hold)| (pool, at, *hold)));
+        let over: Vec<_> =
+            all.filter_map(|(pool, at, mut hold)| hold.expire(now).then_some((pool, at, hold))).collect();
+        for (pool, server, hold) in over {
+            let (pool, server) = (pool_ix(pool), server_ix(server));
+            self.set_hold(pool, server, hold);
+            let live = self.live_servers(pool);
+            let (pool, server) = self.names(pool, server);
+            warn!(pool, server, live, "a ban is over");
+        }
+    }
+
+    /// Into the cells.
+    fn show_holds(&self) {
+        let now = now();
+        for (pool, holds) in self.stats.pools.iter().zip(&self.holds) {
+            for (cells, hold) in pool.servers.iter().zip(holds) {
+                cells.drained.set(u64::from(hold.drained));
+                let left = hold.banned_until.map(|until| until.saturating_duration_since(now.instant));
+                let until = left.map_or(0, |left| now.micros + u64::try_from(left.as_micros()).unwrap_or(0));
+                cells.banned_until.set(until);
+            }
+        }
     }
 
     /// Looks at one server, because a worker said so.
@@ -124,7 +211,9 @@ impl Board {
 
     /// Waits until something must be done, and does it. Cancelling this loses nothing.
     pub async fn work(&mut self) {
-        let next_due = self.pools.iter().flatten().filter_map(PoolHealth::next_due).min();
+        let health = self.pools.iter().flatten().filter_map(PoolHealth::next_due);
+        let bans = self.holds.iter().flatten().filter_map(|hold| hold.banned_until);
+        let next_due = health.chain(bans).min();
         let due = async {
             match next_due {
                 Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -164,6 +253,7 @@ impl Board {
     }
 
     fn start_due(&mut self) {
+        self.expire_bans();
         let now = now();
         for index in 0..self.pools.len() {
             let pool = pool_ix(index);
@@ -178,13 +268,10 @@ impl Board {
     }
 
     fn probe(&mut self, pool: PoolIx, server: ServerIx) {
-        let settings = &self.config.pools[usize::from(pool.0)];
-        let endpoint = settings.servers[usize::from(server.0)].endpoint.clone();
-        let (auth, db) = (settings.redis_auth.clone(), settings.redis_db);
-        let connect_limit = settings.connect_timeout;
+        let asked = probe::server(&self.config.pools[pool.index()], server);
         let reloads = self.reloads;
         self.probes.spawn_local(async move {
-            let result = probe::ping(&endpoint, auth.as_ref(), db, connect_limit).await;
+            let result = asked.await;
             Probed { reloads, pool, server, result }
         });
     }
@@ -220,13 +307,25 @@ impl Board {
         self.reasons.remove(&(pool, server));
         self.publish(pool);
         let live = self.live_servers(pool);
+        let held = self.holds[pool.index()][server.index()].is_out();
         let (pool, server) = self.names(pool, server);
-        warn!(pool, server, live, "server readmitted");
+        if held {
+            info!(pool, server, "server answers again, and stays out as the operator has said");
+        } else {
+            warn!(pool, server, live, "server readmitted");
+        }
     }
 
     fn publish(&self, pool: PoolIx) {
-        let Some(health) = &self.pools[usize::from(pool.0)] else { return };
-        self.publisher.publish_live(pool, &health.live());
+        self.publisher.publish_live(pool, &self.live(pool));
+    }
+
+    /// By `ServerIx`: whether it owns keys.
+    fn live(&self, pool: PoolIx) -> Vec<bool> {
+        match &self.pools[pool.index()] {
+            Some(health) => health.live(),
+            None => self.holds[pool.index()].iter().map(|hold| !hold.is_out()).collect(),
+        }
     }
 
     fn judged_servers(&self) -> Vec<(PoolIx, ServerIx)> {
@@ -239,8 +338,7 @@ impl Board {
     }
 
     fn live_servers(&self, pool: PoolIx) -> usize {
-        let live = self.pools[usize::from(pool.0)].as_ref().map(PoolHealth::live).unwrap_or_default();
-        live.iter().filter(|live| **live).count()
+        self.live(pool).iter().filter(|live| **live).count()
     }
 
     fn names(&self, pool: PoolIx, server: ServerIx) -> (&str, &str) {

@@ -80,6 +80,8 @@ pub struct Rules {
 pub struct PoolHealth {
     rules: Rules,
     servers: Vec<State>,
+    /// By `ServerIx`: the operator keeps it out, see [`Hold`](super::hold::Hold). Such a server is not judged.
+    held: Vec<bool>,
     spared_noted: bool,
 }
 
@@ -127,12 +129,14 @@ impl Rules {
 impl PoolHealth {
     /// So many servers, all live.
     pub fn new(rules: Rules, servers: usize) -> Self {
+        let held = vec![false; servers];
         let servers = (0..servers).map(|_| State::Live(Since::default())).collect();
-        Self { rules, servers, spared_noted: false }
+        Self { rules, servers, held, spared_noted: false }
     }
 
     /// The health of a pool after a reload, from that of the same pool before: `before` says, for each of its servers
-    /// now, which one it was, if it is the same. What is out stays out; where that would be all, all come back.
+    /// now, which one it was, if it is the same. What is out stays out; where that would be all, all come back. What the
+    /// operator keeps out must be told anew.
     pub fn carried(rules: Rules, before: Option<Self>, kept: &[Option<usize>], now: Instant) -> Self {
         let mut before = before.map(|health| health.servers).unwrap_or_default();
         let servers = kept.iter().map(|was| {
@@ -144,7 +148,8 @@ impl PoolHealth {
                 None => State::Live(Since::default()),
             }
         });
-        let mut health = Self { rules, servers: servers.collect(), spared_noted: false };
+        let held = vec![false; kept.len()];
+        let mut health = Self { rules, servers: servers.collect(), held, spared_noted: false };
         if health.live_servers() == 0 {
             health.servers.iter_mut().for_each(|state| *state = State::Live(Since::default()));
         }
@@ -156,6 +161,9 @@ impl PoolHealth {
         let State::Live(since) = &self.servers[usize::from(server.0)] else {
             return Verdict::Unchanged;
         };
+        if self.held[server.index()] {
+            return Verdict::Unchanged;
+        }
         if since.looks(readings, self.rules.limit, now.micros) != Looks::Failing {
             return Verdict::Unchanged;
         }
@@ -214,6 +222,21 @@ impl PoolHealth {
         self.spared_noted = false;
     }
 
+    /// The operator keeps a server out from now on.
+    pub fn hold(&mut self, server: ServerIx) {
+        self.held[server.index()] = true;
+    }
+
+    /// The operator keeps it out no longer. If it isn't out for another reason, it begins anew: what was counted against it
+    /// is forgiven.
+    pub fn let_go(&mut self, server: ServerIx, readings: Vec<Reading>, now: Now) {
+        self.held[server.index()] = false;
+        if let State::Live(since) = &mut self.servers[server.index()] {
+            *since = Since { micros: now.micros, readings };
+            self.spared_noted = false;
+        }
+    }
+
     /// When [`Self::due`] will next have something.
     pub fn next_due(&self) -> Option<Instant> {
         self.servers.iter().filter_map(State::out_until).min()
@@ -221,18 +244,18 @@ impl PoolHealth {
 
     /// By `ServerIx`: whether it owns keys.
     pub fn live(&self) -> Vec<bool> {
-        self.servers.iter().map(State::is_live).collect()
+        self.servers.iter().zip(&self.held).map(|(state, held)| state.is_live() && !held).collect()
     }
 
     /// The last live server stays, and so do those beyond the share that may be out.
     fn may_eject(&self) -> bool {
-        let (all, live) = (self.servers.len(), self.live_servers());
-        let most = all * self.rules.most_out as usize / 100;
-        live > 1 && all - live < most
+        let out = self.servers.iter().filter(|state| !state.is_live()).count();
+        let most = self.servers.len() * self.rules.most_out as usize / 100;
+        self.live_servers() > 1 && out < most
     }
 
     fn live_servers(&self) -> usize {
-        self.servers.iter().filter(|state| state.is_live()).count()
+        self.live().iter().filter(|live| **live).count()
     }
 }
 
@@ -471,6 +494,28 @@ mod tests {
             (0..5).map(|server| health.examine(ServerIx(server), &bad, clock.now())).collect();
         use Verdict::{Ejected, Spared, Unchanged};
         assert_eq!(verdicts, [Ejected, Ejected, Spared, Unchanged, Unchanged], "half of five is two");
+    }
+
+    /// What the operator has taken out is no server that may fail.
+    #[test]
+    fn what_is_held_is_not_judged_and_does_not_count_as_live() {
+        let mut clock = Clock::new();
+        let mut health = fresh(3, Readmit::Probe);
+        let bad = [failed(3, clock.micros)];
+        health.hold(A);
+        assert_eq!(health.live(), [false, true, true]);
+        assert_eq!(health.examine(A, &bad, clock.now()), Verdict::Unchanged);
+        assert_eq!(health.examine(B, &bad, clock.now()), Verdict::Ejected);
+        assert_eq!(health.examine(ServerIx(2), &bad, clock.now()), Verdict::Spared, "the last live one");
+
+        health.let_go(A, vec![bad[0]], clock.now());
+        assert_eq!(health.live(), [true, false, true]);
+        assert_eq!(health.examine(A, &bad, clock.now()), Verdict::Unchanged, "forgiven");
+        clock.advance(30);
+        health.hold(B);
+        assert_eq!(health.due(clock.now().instant), [Due::Probe(B)], "probes go on");
+        health.readmit(B, vec![bad[0]], clock.now());
+        assert_eq!(health.live(), [true, false, true], "whatever they say");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod exposition;
 mod fd_limit;
 pub mod handover;
 mod health;
+mod hold;
 mod http;
 mod page;
 mod probe;
@@ -49,6 +50,7 @@ use config_file::ConfigFile;
 use drain::{Drained, Limits, drain};
 use entrances::Entrances;
 use handover::{Coming, Predecessor, Successor, Want};
+use hold::{Holds, Said};
 use publisher::Publisher;
 use reload::{ADOPTION_LIMIT, Applied, Ask, Closing, Prepared, Refused, Reloads, Report};
 use report::{Current, HealthStats, Sources};
@@ -112,6 +114,8 @@ pub struct Control {
     sources: Current,
     reloads: Reloads,
     reloads_asked: mpsc::UnboundedReceiver<Ask>,
+    /// What the operator says of servers.
+    said: mpsc::UnboundedReceiver<Said>,
     /// The reload that is being prepared, if there is one: at most one at a time.
     preparing: JoinSet<Result<Prepared, Refused>>,
     /// The sockets of control's own ports, for a successor.
@@ -160,13 +164,14 @@ impl Control {
         let own = own.collect::<io::Result<Vec<OwnedFd>>>()?;
         let sources = Current::new(sources.with_publisher(publisher.clone()));
         let (reloads, reloads_asked) = Reloads::channel();
+        let (holds, said) = Holds::channel();
         tokio::task::spawn_local(stats_port::serve(Door::new(stats)?, sources.clone()));
         if let Some(metrics) = metrics {
             tokio::task::spawn_local(http::serve(Door::new(metrics)?, sources.clone()));
         }
         if let Some(door) = admin {
             let orders = workers.iter().map(|worker| worker.orders.clone()).collect();
-            let admin = Admin::new(sources.clone(), orders, reloads.clone());
+            let admin = Admin::new(sources.clone(), orders, reloads.clone(), holds);
             tokio::task::spawn_local(admin::serve(Door::new(door)?, admin));
         }
         let board = Board::new(publisher.clone(), health);
@@ -190,6 +195,7 @@ impl Control {
             sources,
             reloads,
             reloads_asked,
+            said,
             preparing: JoinSet::new(),
             own,
             wanted,
@@ -273,6 +279,7 @@ impl Control {
                         let _ = ask.send(outcome.clone()); // who asked may not wait any more
                     }
                 }
+                Some(said) = self.said.recv() => self.board.hear(said),
                 Some(notice) = self.notices.recv() => {
                     if let Notice::Failing(pool, server) = notice {
                         self.board.look(pool, server);

@@ -17,6 +17,8 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::backend::needs_no_password;
+use crate::config::Pool;
+use crate::topology::ServerIx;
 use crate::units::{Endpoint, Secret};
 
 /// How long each answer may take.
@@ -40,8 +42,15 @@ pub enum ProbeError {
     Unexpected,
 }
 
+/// Asks a server of `pool` as the pool's settings say.
+pub fn server(pool: &Pool, server: ServerIx) -> impl Future<Output = Result<(), ProbeError>> + use<> {
+    let endpoint = pool.servers[server.index()].endpoint.clone();
+    let (auth, db, limit) = (pool.redis_auth.clone(), pool.redis_db, pool.connect_timeout);
+    async move { ping(&endpoint, auth.as_ref(), db, limit).await }
+}
+
 /// Succeeds when the server answers PING with PONG, in the database `db`. Takes at most `connect_limit` and a second per answer.
-pub async fn ping(
+async fn ping(
     endpoint: &Endpoint,
     auth: Option<&Secret>,
     db: u32,

@@ -251,6 +251,24 @@ impl ErrorReply {
         Self::text(format!("ERR no such pool '{}', see PROXY POOLS", shown(name.as_bytes(), SHOWN)))
     }
 
+    /// A server that no pool has, or that several have; `names` are those that there are.
+    pub fn which_server(name: &str, why: &str, names: &str) -> Self {
+        Self::text(format!("ERR {why} '{}': {names}", shown(name.as_bytes(), SHOWN)))
+    }
+
+    /// What an operator wants of a server can't be.
+    pub fn server_stays(server: &str, why: &str) -> Self {
+        Self::text(format!("ERR nothing has changed for server '{}': {why}", shown(server.as_bytes(), SHOWN)))
+    }
+
+    /// A time that is none, or too long.
+    pub fn not_a_time(text: &[u8]) -> Self {
+        Self::text(format!(
+            "ERR '{}' is no time: give seconds, or a number with ms, s, m or h",
+            shown(text, SHOWN)
+        ))
+    }
+
     /// CONFIG RELOAD of a file that is wrong.
     pub fn not_reloaded(why: &str) -> Self {
         Self::text(format!("ERR nothing has changed: {why}"))

@@ -243,6 +243,8 @@ block! {
     /// What control notes of one server.
     ServerHealthBlock {
         server_ejected_at: Timestamp, "when the server was last ejected, microseconds since 1970; 0: never";
+        drained: Gauge, "1 while an operator keeps the server out with PROXY DRAIN";
+        banned_until: Timestamp, "when an operator's PROXY BAN of the server ends; 0: there is none";
     }
 }
 

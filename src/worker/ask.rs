@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::world::World;
 use crate::client::{ClientInfo, SlowRequest};
+use crate::topology::PoolId;
 
 /// A question, with the way back for its answer.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub enum Ask {
     Slow(oneshot::Sender<Vec<SlowRequest>>),
     /// Forget the slow requests.
     ForgetSlow,
+    /// New connections take the place of those to the pool's server of that name; how many that concerns.
+    Reconnect(PoolId, String, oneshot::Sender<u64>),
     /// Requests are slow from so many microseconds on.
     SlowerThan(u64),
 }
@@ -71,6 +74,9 @@ pub(super) fn answer(world: &Rc<World>, ask: Ask) {
             let _ = to.send(world.watch.slow());
         }
         Ask::ForgetSlow => world.watch.forget_slow(),
+        Ask::Reconnect(pool, server, to) => {
+            let _ = to.send(world.pools.reconnect(pool, &server) as u64);
+        }
         Ask::SlowerThan(micros) => world.watch.set_slower_than(micros),
     }
 }

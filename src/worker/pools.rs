@@ -89,6 +89,13 @@ impl Pools {
         gone
     }
 
+    /// New connections take the place of those to a server; how many that concerns.
+    pub(super) fn reconnect(&self, pool: PoolId, server: &str) -> usize {
+        let Some(place) = self.place(pool) else { return 0 };
+        let (config, ix, servers) = place.pool.servers();
+        by_name(&config, ix, servers).get(server).map_or(0, |server| server.renew())
+    }
+
     /// A pool whose clients have ended.
     pub(super) fn remove(&self, id: PoolId) {
         if let Some(place) = self.places.borrow_mut().remove(&id) {

@@ -7,26 +7,39 @@ use crate::support::{PATIENCE, Port, Redis, Resp, Shardwise, Value, encode, pool
 
 /// A proxy with two workers and an admin port.
 fn ruled(servers: &[Redis], section: &str) -> (Fleet, Resp) {
-    let (fleet, admin) = with_port(servers, section);
+    ruled_pool(servers, section, "")
+}
+
+/// The same with these further lines of the pool.
+pub fn ruled_pool(servers: &[Redis], section: &str, settings: &str) -> (Fleet, Resp) {
+    let (fleet, admin) = with_port(servers, section, settings);
     (fleet, Resp::port(admin.number()))
 }
 
-fn with_port(servers: &[Redis], section: &str) -> (Fleet, Port) {
+fn with_port(servers: &[Redis], section: &str, settings: &str) -> (Fleet, Port) {
     let (port, admin) = (Port::claim(), Port::claim());
-    let pool = pool_of("alpha", &port.address(), &entries(servers), "");
+    let pool = pool_of("alpha", &port.address(), &entries(servers), settings);
     let yaml = format!("shardwise:\n  admin: {}\n{section}\n{pool}", admin.number());
     (Fleet::configured(port, &yaml, &["--threads", "2"]), admin)
 }
 
-fn text(value: Value) -> String {
+pub fn text(value: Value) -> String {
     match value {
         Value::Bulk(bytes) => String::from_utf8(bytes.to_vec()).expect("text"),
         other => panic!("no bulk: {other:?}"),
     }
 }
 
+/// The lines of an answer.
+pub fn lines(value: Value) -> Vec<String> {
+    match value {
+        Value::Array(lines) => lines.into_iter().map(text).collect(),
+        other => panic!("no lines: {other:?}"),
+    }
+}
+
 /// A field of INFO, or of a line.
-fn field<'a>(text: &'a str, name: &str) -> &'a str {
+pub fn field<'a>(text: &'a str, name: &str) -> &'a str {
     let found =
         text.split(['\r', '\n', ' ', ',']).find_map(|pair| pair.strip_prefix(name)?.strip_prefix([':', '=']));
     found.unwrap_or_else(|| panic!("no {name} in\n{text}"))
@@ -157,7 +170,7 @@ fn explain_says_where_a_request_would_go() {
 #[test]
 fn the_password_is_asked_for_and_needed_beyond_this_machine() {
     let servers = Redis::start_many::<1>();
-    let (_fleet, port) = with_port(&servers, "  admin_password: sesame");
+    let (_fleet, port) = with_port(&servers, "  admin_password: sesame", "");
     let mut admin = Resp::port(port.number());
     assert!(admin.call(["INFO"]).is_error("NOAUTH"));
     assert!(admin.call(["PROXY", "NONSENSE"]).is_error("NOAUTH"), "strangers learn nothing");

@@ -15,7 +15,7 @@ fn alpha(port: &Port, servers: &[Redis], which: &[usize], settings: &str) -> Str
 }
 
 /// Ids of the connections that a server has, our own left out.
-fn connections(server: &Redis) -> BTreeSet<String> {
+pub fn connections(server: &Redis) -> BTreeSet<String> {
     let mut client = server.client();
     let own = client.call(["CLIENT", "ID"]).int();
     let list = client.call(["CLIENT", "LIST"]);

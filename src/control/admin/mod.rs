@@ -7,6 +7,7 @@
 mod clients;
 mod info;
 mod proxy;
+mod servers;
 mod table;
 mod times;
 
@@ -22,6 +23,7 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tracing::{debug, info, warn};
 
+use super::hold::{Holds, Word};
 use super::reload::Reloads;
 use super::report::Current;
 use super::visitors::{Door, Visitor, welcome};
@@ -58,6 +60,7 @@ pub struct Admin {
     sources: Current,
     workers: Vec<UnboundedSender<Order>>,
     reloads: Reloads,
+    holds: Holds,
     /// Microseconds from which on a request is slow now; `u64::MAX`: none is.
     slower_than: Cell<u64>,
 }
@@ -147,11 +150,16 @@ async fn answer_all(
 
 impl Admin {
     /// Works on these sources, and gives orders to these workers.
-    pub fn new(sources: Current, workers: Vec<UnboundedSender<Order>>, reloads: Reloads) -> Self {
+    pub fn new(
+        sources: Current,
+        workers: Vec<UnboundedSender<Order>>,
+        reloads: Reloads,
+        holds: Holds,
+    ) -> Self {
         let slower_than = sources.now().config.process.slowlog_slower_than;
         let micros =
             slower_than.map_or(u64::MAX, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
-        Self { sources, workers, reloads, slower_than: Cell::new(micros) }
+        Self { sources, workers, reloads, holds, slower_than: Cell::new(micros) }
     }
 
     /// Answers one request; false when the connection ends behind it.
@@ -226,6 +234,12 @@ impl Admin {
             Verb::ProxyServers => self.proxy_servers(args, out),
             Verb::ProxyWorkers => self.proxy_workers(out),
             Verb::ProxyExplain => return self.proxy_explain(args, out),
+            Verb::ProxyDrain => return self.say(args, Word::Drain, out).await,
+            Verb::ProxyResume => return self.say(args, Word::Resume, out).await,
+            Verb::ProxyBan => return self.ban(args, out).await,
+            Verb::ProxyUnban => return self.say(args, Word::Unban, out).await,
+            Verb::ProxyProbe => return self.probe(args, out).await,
+            Verb::ProxyReconnect => return self.reconnect(args, out).await,
         }
         Ok(())
     }

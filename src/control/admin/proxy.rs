@@ -7,7 +7,7 @@ use super::{Admin, Answered};
 use crate::command::{Call, CommandTable};
 use crate::config;
 use crate::control::exposition::micros;
-use crate::control::report::Sources;
+use crate::control::report::{Number, Sources};
 use crate::resp::{Args, ErrorReply, encode};
 use crate::router::{Plan, Rules, plan};
 use crate::topology::{self, Draw, ServerIx};
@@ -98,6 +98,7 @@ impl Admin {
             format!("name={}", config.servers[server].name),
             format!("address={}", config.servers[server].endpoint),
             format!("live={}", of("live")),
+            format!("state={}", state(&numbers)),
             format!("share={:.1}%", of("ring_share") as f64 / 10_000.0),
             format!("connections={}", of("server_connections")),
             format!("requests={}", of("requests")),
@@ -128,6 +129,18 @@ impl Admin {
         };
         let sources = self.sources.now();
         sources.workers.iter().enumerate().map(line).collect()
+    }
+}
+
+/// Why a server owns keys or not. A ban says how many seconds are left of it.
+fn state(numbers: &[Number]) -> String {
+    let of = |name| number(numbers, name);
+    let now = micros(SystemTime::now());
+    match of("banned_until").saturating_sub(now).div_ceil(1_000_000) {
+        0 if of("drained") == 1 => "drained".to_owned(),
+        0 if of("live") == 1 => "live".to_owned(),
+        0 => "ejected".to_owned(),
+        left => format!("banned:{left}"),
     }
 }
 

@@ -50,6 +50,12 @@ pub enum Verb {
     ProxyServers,
     ProxyWorkers,
     ProxyExplain,
+    ProxyDrain,
+    ProxyResume,
+    ProxyBan,
+    ProxyUnban,
+    ProxyProbe,
+    ProxyReconnect,
 }
 
 const MANY: usize = usize::MAX;
@@ -100,6 +106,15 @@ pub static ADMIN_COMMANDS: &[AdminCommand] = &[
         "Each server: live or not, share of the ring, connections, requests, what waits, and how long requests took in the proxy and at the server"),
     look(&["PROXY", "WORKERS"], "", (2, 2), Verb::ProxyWorkers, "Each worker: clients, when its loop last came around"),
     look(&["PROXY", "EXPLAIN"], "pool command [argument …]", (4, MANY), Verb::ProxyExplain, "What would become of that request, and where each of its keys lives, and why"),
+    change(&["PROXY", "DRAIN"], "server", (3, 3), Verb::ProxyDrain,
+        "The server (`name`, or `pool/name` where several pools have that name) gets no new requests, its keys go to the others, and what is in flight ends; answered when all workers know. Not the last live one of a pool"),
+    change(&["PROXY", "RESUME"], "server", (3, 3), Verb::ProxyResume, "The end of DRAIN: its keys come back"),
+    change(&["PROXY", "BAN"], "server ttl", (4, 4), Verb::ProxyBan,
+        "The server is out for so long (seconds, or `500ms`, `10m`, `2h`), whatever the probes say; a second BAN sets the time anew. Not the last live one of a pool"),
+    change(&["PROXY", "UNBAN"], "server", (3, 3), Verb::ProxyUnban, "The end of BAN before its time"),
+    look(&["PROXY", "PROBE"], "server", (3, 3), Verb::ProxyProbe, "Connects to the server now, as health does, and says what came of it and after how long"),
+    change(&["PROXY", "RECONNECT"], "server", (3, 3), Verb::ProxyReconnect,
+        "New connections take the place of those to the server; nothing in flight fails. How many connections that concerns"),
     look(&["COMMAND", "COUNT"], "", (2, 2), Verb::CommandCount, "How many commands pools know"),
     look(&["COMMAND"], "", (1, MANY), Verb::Empty, ""),
     look(&["AUTH"], "[default] password", (2, 3), Verb::Auth, "Gives the password"),
