@@ -6,8 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::conn::ClientConn;
 use super::monitor::{self, Monitor};
-use crate::command::Call;
 use super::tally::Tally;
+use crate::command::Call;
 use crate::exchange::Took;
 use crate::resp::Protocol;
 

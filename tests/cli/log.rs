@@ -47,7 +47,7 @@ fn servers_and_reasons_are_named_as_in_the_metrics() {
     let proxy = Shardwise::start(&yaml(&port.address()));
     let mut client = TcpStream::connect(port.socket_addr()).unwrap();
     client.write_all(b"GET key\r\n").unwrap();
-    let wanted = |server| {
+    let wanted = |server: &str| {
         format!(
             "pool=\"alpha\" server=\"{server}\" address=127.0.0.1:{}",
             if server == "one" { 1 } else { 2 }

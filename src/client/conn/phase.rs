@@ -88,6 +88,7 @@ impl fmt::Display for Closed {
             Self::ReplyCut => "a reply broke off half-way with its server",
             Self::Killed => "CLIENT KILL",
             Self::Drain => "the proxy or the pool is going down",
+            Self::BufferLimit => "max_buffers is spent",
             Self::Moved => "another process goes on with it",
         })
     }
