@@ -290,7 +290,13 @@ fn generations_share_what_stays() {
         reload_on_change: false,
         handover: None,
     };
-    let config = Config { path: "nutcracker.yml".into(), process, pools, warnings: Vec::new(), source: Default::default() };
+    let config = Config {
+        path: "nutcracker.yml".into(),
+        process,
+        pools,
+        warnings: Vec::new(),
+        source: Default::default(),
+    };
 
     let first = Generation::first(Arc::new(config));
     assert_eq!((first.number, first.pools.len()), (1, 2));
