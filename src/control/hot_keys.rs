@@ -1,13 +1,11 @@
 //! Hot and big keys: what each worker has sampled, as one list.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
-use tokio::time::timeout;
 
+use super::questions::ask_all;
 use super::report::Sources;
 use crate::stats::Heavy;
 use crate::topology::PoolId;
@@ -42,21 +40,10 @@ pub struct HeavyKey {
 /// Keys that the live page shows.
 const ON_PAGE: usize = 10;
 
-/// How long a worker has for its answer.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// What all workers know. One that doesn't answer in time is left out.
 pub async fn samples(workers: &[UnboundedSender<Order>]) -> Vec<KeySample> {
-    let ask = |worker: &UnboundedSender<Order>| {
-        let (to, answer) = oneshot::channel();
-        worker.send(Order::Ask(Ask::Keys(to))).ok().map(|()| answer)
-    };
-    let awaited: Vec<_> = workers.iter().filter_map(ask).collect();
-    let mut samples = Vec::with_capacity(awaited.len());
-    for answer in awaited {
-        samples.extend(timeout(PATIENCE, answer).await.ok().and_then(Result::ok));
-    }
-    samples
+    let answers = ask_all(workers, Ask::Keys).await;
+    answers.into_iter().map(|(_, sample)| sample).collect()
 }
 
 /// The `most` heaviest keys over all workers, the heaviest first. A worker's rate is that of its own time; keys of pools that have gone

@@ -23,6 +23,7 @@ mod page;
 mod probe;
 mod process;
 mod publisher;
+mod questions;
 pub mod reload;
 mod report;
 mod signals;
@@ -57,7 +58,7 @@ use handover::{Coming, Predecessor, Successor, Want};
 use hold::{Holds, Said};
 use learner::Learner;
 use publisher::Publisher;
-use reload::{ADOPTION_LIMIT, Applied, Ask, Closing, Outcome, Prepared, Refused, Reloads, Report};
+use reload::{Applied, Ask, Closing, Outcome, Prepared, Refused, Reloads, Report};
 use report::{Current, HealthStats, Sources};
 use visitors::Door;
 
@@ -398,7 +399,7 @@ impl Control {
         let published = self.publisher.now();
         self.learner.adopt(config.clone(), &published.stats);
         let generation = published.generation.clone();
-        let behind = self.adopted(generation.number, started + ADOPTION_LIMIT).await;
+        let behind = reload::adopted(&self.sources, generation.number, started).await;
         report.applied =
             Some(Applied { generation: generation.number, adopted_in: started.elapsed(), behind });
 
@@ -411,19 +412,6 @@ impl Control {
         self.sources.replace(config.clone(), published.stats.clone(), health, listeners);
         self.config = config;
         report
-    }
-
-    /// Until every worker works with that generation; how many don't at the deadline.
-    async fn adopted(&self, generation: u64, deadline: Instant) -> usize {
-        const LOOK: Duration = Duration::from_millis(1);
-        loop {
-            let late = self.workers.iter().filter(|worker| worker.own.generation.value() < generation);
-            match late.count() {
-                0 => return 0,
-                behind if Instant::now() >= deadline => return behind,
-                _ => tokio::time::sleep(LOOK).await,
-            }
-        }
     }
 
     /// What is open at the moment of what `config` closes.

@@ -12,12 +12,13 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::doors::{OpenError, PoolDoor};
 use super::entrances::Source;
+use super::report::Current;
 use crate::config::{Change, Config, ConfigErrors, Override, diff};
 use crate::net;
 use crate::topology::{Moves, Topology};
@@ -110,7 +111,21 @@ pub struct Prepared {
 }
 
 /// How long control waits for the workers before it answers.
-pub const ADOPTION_LIMIT: Duration = Duration::from_secs(2);
+const ADOPTION_LIMIT: Duration = Duration::from_secs(2);
+
+/// Waits until every worker works with that generation; how many don't by [`ADOPTION_LIMIT`] after `started`.
+pub async fn adopted(sources: &Current, generation: u64, started: Instant) -> usize {
+    const LOOK: Duration = Duration::from_millis(1);
+    loop {
+        let sources = sources.now();
+        let late = sources.workers.iter().filter(|worker| worker.own.generation.value() < generation);
+        match late.count() {
+            0 => return 0,
+            behind if started.elapsed() >= ADOPTION_LIMIT => return behind,
+            _ => tokio::time::sleep(LOOK).await,
+        }
+    }
+}
 
 impl Reloads {
     /// The asking end, and control's.

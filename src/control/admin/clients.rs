@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::info::command_name;
 use super::times::whole;
 use super::{Admin, Answered};
-use crate::resp::{Args, ErrorReply, Protocol, encode};
+use crate::resp::{Args, ErrorReply, encode};
 use crate::worker::{Ask, ClientInfo, KillFilter};
 
 /// Longest pause: a day.
@@ -94,7 +94,7 @@ fn line(worker: usize, client: &ClientInfo) -> String {
         protocol,
         ..
     } = client;
-    let resp = if *protocol == Protocol::Resp3 { 3 } else { 2 };
+    let resp = protocol.number();
     let [sub, psub, ssub] = client.subscriptions;
     let flag = if sub + psub + ssub > 0 { 'P' } else { 'N' };
     format!(

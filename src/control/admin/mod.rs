@@ -26,6 +26,7 @@ use tracing::{debug, info, warn};
 
 use super::hold::{Holds, Word};
 use super::hot_keys::By;
+use super::questions;
 use super::reload::Reloads;
 use super::report::Current;
 use super::visitors::{Door, Visitor, welcome};
@@ -56,9 +57,6 @@ const LIMITS: Limits = Limits {
     max_request: MOST_BYTES + (64 << 10),
     authenticated: true,
 };
-
-/// How long a worker has for an answer. One that stands still must not take the port with it.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the commands work on.
 pub struct Admin {
@@ -295,22 +293,7 @@ impl Admin {
 
     /// Every worker's answer, with its index. A worker that doesn't answer in time is left out.
     async fn ask_all<T>(&self, ask: impl Fn(oneshot::Sender<T>) -> Ask) -> Vec<(usize, T)> {
-        let mut awaited = Vec::with_capacity(self.workers.len());
-        for (index, worker) in self.workers.iter().enumerate() {
-            let (to, answer) = oneshot::channel();
-            if worker.send(Order::Ask(ask(to))).is_ok() {
-                awaited.push((index, answer));
-            }
-        }
-        let mut answers = Vec::with_capacity(awaited.len());
-        for (index, answer) in awaited {
-            match timeout(PATIENCE, answer).await {
-                Ok(Ok(answer)) => answers.push((index, answer)),
-                Ok(Err(_)) => {} // it has ended
-                Err(_) => warn!(worker = index, "admin: a worker doesn't answer"),
-            }
-        }
-        answers
+        questions::ask_all(&self.workers, ask).await
     }
 
     fn tell_all(&self, ask: impl Fn() -> Ask) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Admin, Answered};
 use crate::control::hold::Word;
 use crate::control::probe;
-use crate::control::reload::ADOPTION_LIMIT;
+use crate::control::reload;
 use crate::resp::{Args, ErrorReply, encode};
 use crate::topology::{PoolIx, ServerIx};
 use crate::units::duration;
@@ -26,7 +26,7 @@ impl Admin {
         let server = &pool.servers[server.index()].name;
         let said = self.holds.say(&pool.name, server, word).await;
         let generation = said.map_err(|why| ErrorReply::server_stays(server, &why.to_string()))?;
-        match self.behind(generation).await {
+        match reload::adopted(&self.sources, generation, Instant::now()).await {
             0 => encode::simple(out, "OK"),
             late => encode::simple(out, &format!("OK, but {late} workers don't know yet")),
         }
@@ -103,21 +103,6 @@ impl Admin {
             several => {
                 let names = listed(several.iter().map(|(.., full)| full.as_str()).collect());
                 Err(ErrorReply::which_server(&text, "several pools have a server", &names))
-            }
-        }
-    }
-
-    /// Waits until every worker works with that generation; how many don't after [`ADOPTION_LIMIT`].
-    async fn behind(&self, generation: u64) -> usize {
-        const LOOK: Duration = Duration::from_millis(1);
-        let deadline = Instant::now() + ADOPTION_LIMIT;
-        loop {
-            let sources = self.sources.now();
-            let late = sources.workers.iter().filter(|worker| worker.own.generation.value() < generation);
-            match late.count() {
-                0 => return 0,
-                late if Instant::now() >= deadline => return late,
-                _ => tokio::time::sleep(LOOK).await,
             }
         }
     }
