@@ -94,7 +94,7 @@ pub(super) fn tracking_info(protocol: Protocol, out: &mut Vec<u8>) -> Answer {
 fn line(command: &str, session: &Session, client: &ClientConn) -> Vec<u8> {
     let (remote, local) = client.addresses();
     let (id, db) = (client.id(), session.target.db);
-    let resp = if session.target.protocol == Protocol::Resp3 { 3 } else { 2 };
+    let resp = session.target.protocol.number();
     let [sub, psub, ssub] = session.subscriptions.as_ref().map_or([0; 3], |own| own.counts());
     let flag = if session.is_subscribed() { 'P' } else { 'N' };
     let mut line = format!("id={id} addr={remote} laddr={local} name=").into_bytes();

@@ -7,9 +7,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
-use crate::units::{Limit, Mode};
+use crate::units::Limit;
 
 /// `max_buffers`, and how much of it is in use. Shared by all workers.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Budget {
     /// Who has something in it: clients, and connections to servers.
     holders: AtomicI64,
     at: AtomicU64,
-    mode: AtomicU8,
+    only_counts: AtomicBool,
     spent: AtomicBool,
 }
 
@@ -51,12 +51,7 @@ impl Budget {
 
     /// Another limit from now on; what is in use stays.
     pub fn set_limit(&self, limit: Limit<usize>) {
-        let mode = match limit.mode {
-            Mode::Off => 0,
-            Mode::Observe => 1,
-            Mode::Enforce => 2,
-        };
-        self.mode.store(mode, Ordering::Relaxed);
+        self.only_counts.store(limit.only_counts(), Ordering::Relaxed);
         self.at.store(limit.bound().map_or(u64::MAX, |bytes| bytes as u64), Ordering::Relaxed);
         self.judge(self.bytes.load(Ordering::Relaxed));
     }
@@ -130,7 +125,7 @@ impl Account {
 
     /// Whether what is beyond the limit is only counted.
     pub fn only_counts(&self) -> bool {
-        self.budget.mode.load(Ordering::Relaxed) == 1
+        self.budget.only_counts.load(Ordering::Relaxed)
     }
 }
 
@@ -163,6 +158,7 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Mode;
 
     const MB: usize = 1 << 20;
 

@@ -60,17 +60,14 @@ async fn read_header(stream: &mut Stream) -> Result<(Option<Announced>, BytesMut
     }
 }
 
-/// Counted always, logged once a second: whoever speaks to the wrong port does so again.
+/// Counted; the log leaves out what repeats, since whoever speaks to the wrong port does so again.
 fn refuse(world: &World, id: PoolId, stream: &Stream, why: &'static str) {
     let Some(place) = world.pools.place(id) else { return };
-    let stats = &place.pool.stats;
-    stats.proxy_header_errors.add(1);
-    let now = place.pool.turn.tick.get();
-    if world.complained.replace(Some(now)) != Some(now) {
-        let so_far = stats.proxy_header_errors.value();
-        tracing::warn!(
-            peer = %stream.peer_address(), so_far,
-            "closed a connection without a PROXY header: {why}; `proxy_protocol: off` is for clients that come by themselves"
-        );
-    }
+    place.pool.stats.proxy_header_errors.add(1);
+    tracing::warn!(
+        pool = &*place.pool.config().name,
+        peer = %stream.peer_address(),
+        reason = why,
+        "closed a connection without a PROXY header; `proxy_protocol: off` is for clients that come by themselves"
+    );
 }

@@ -51,11 +51,7 @@ pub(super) struct World {
     pub(super) changed: Notify,
     /// Connections whose PROXY header has not come.
     pub(super) greeted: Cell<u32>,
-    /// The second in which a bad one was logged.
-    pub(super) complained: Cell<Option<u32>>,
     phase: Cell<Phase>,
-    /// What `watch` has its settings from.
-    config: RefCell<Arc<Config>>,
     /// Where clients go when another process takes over.
     successor: RefCell<Option<mpsc::UnboundedSender<(PoolId, Moved)>>>,
 }
@@ -171,9 +167,7 @@ impl World {
             doors: RefCell::default(),
             changed: Notify::new(),
             greeted: Cell::new(0),
-            complained: Cell::new(None),
             phase: Cell::new(Phase::Serving),
-            config: RefCell::new(Arc::clone(&seed.published.borrow().generation.config)),
             successor: RefCell::default(),
         }
     }
@@ -254,11 +248,8 @@ impl World {
             tokio::task::spawn_local(async move { world.end_pool(id, limit).await });
         }
         let config = &published.generation.config;
-        if !Arc::ptr_eq(&self.config.borrow(), config) {
-            self.watch.set_slower_than(slower_than(config));
-            self.config.replace(Arc::clone(config));
-        }
-        self.watch.tally.set(published.generation.config.process.hot_keys);
+        self.watch.set_slower_than(slower_than(config));
+        self.watch.tally.set(config.process.hot_keys);
         self.own.generation.set(published.generation.number);
     }
 
