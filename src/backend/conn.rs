@@ -227,8 +227,8 @@ impl Conn {
             self.blocked.set(false);
             self.write();
         }
-        for _ in 0..READS_PER_TURN {
-            match self.poll_read(cx) {
+        for reads in 0..READS_PER_TURN {
+            match self.poll_read(cx, reads > 0) {
                 Poll::Pending => {
                     // Only now: what the server said before the connection broke has been read.
                     return match self.broken.get() {

@@ -52,11 +52,11 @@ impl Reader {
 }
 
 impl Conn {
-    /// One read, and every reply that it completes.
-    pub(super) fn poll_read(&self, cx: &mut Context<'_>) -> Poll<Result<(), Cause>> {
+    /// One read, and every reply that it completes. `again`: behind another one, so that most likely nothing is left.
+    pub(super) fn poll_read(&self, cx: &mut Context<'_>, again: bool) -> Poll<Result<(), Cause>> {
         let mut stream = self.stream.borrow_mut();
         let broken = self.broken.get().is_some();
-        if !broken && stream.poll_read_ready(cx).is_pending() {
+        if again && !broken && stream.poll_read_ready(cx).is_pending() {
             return Poll::Pending;
         }
         let mut reader = self.reader.borrow_mut();

@@ -213,7 +213,7 @@ impl ClientConn {
             Some(Hold::Time) if self.poll_pause(cx).is_pending() => {}
             Some(_) => self.resume(recipient),
         }
-        for _ in 0..READS_PER_TURN {
+        for reads in 0..READS_PER_TURN {
             match self.phase.get() {
                 Phase::Over(closed) => return Poll::Ready(closed),
                 Phase::Closing(closed) => return self.poll_delivered(closed),
@@ -230,13 +230,13 @@ impl ClientConn {
                 }
                 Phase::Leaving if self.may_leave() => return self.poll_delivered(Closed::Moved),
                 Phase::Open | Phase::Leaving => {
-                    if self.poll_read(cx, recipient).is_pending() {
+                    if self.poll_read(cx, recipient, reads > 0).is_pending() {
                         return Poll::Pending;
                     }
                 }
                 Phase::Draining(0) => self.phase.set(Phase::Closing(Closed::Drain)),
                 Phase::Draining(_) => {
-                    if self.poll_read(cx, recipient).is_pending() {
+                    if self.poll_read(cx, recipient, reads > 0).is_pending() {
                         if self.stream.borrow().has_unread() {
                             // The read was asked too early; it will wake us.
                             return Poll::Pending;
@@ -250,10 +250,16 @@ impl ClientConn {
         Poll::Pending
     }
 
-    /// One read, and every request that it completes.
-    fn poll_read(self: &Rc<Self>, cx: &mut Context<'_>, recipient: &Rc<dyn Recipient>) -> Poll<()> {
+    /// One read, and every request that it completes. `again`: behind another one, so that most likely nothing is left, and the runtime
+    /// is asked before a buffer is taken for it.
+    fn poll_read(
+        self: &Rc<Self>,
+        cx: &mut Context<'_>,
+        recipient: &Rc<dyn Recipient>,
+        again: bool,
+    ) -> Poll<()> {
         let mut stream = self.stream.borrow_mut();
-        if stream.poll_read_ready(cx).is_pending() {
+        if again && stream.poll_read_ready(cx).is_pending() {
             return Poll::Pending;
         }
         let mut input = self.input.take().map_or_else(Input::default, |kept| *kept);

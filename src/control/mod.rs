@@ -39,7 +39,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 use tracing::{error, info, warn};
@@ -162,6 +162,7 @@ impl Control {
         let census = Arc::new(Census::new(config.process.max_clients, room));
         let budget = Arc::new(Budget::new(config.process.max_buffers));
         let scripts = Arc::new(Scripts::default());
+        let (beat, beats) = watch::channel(Instant::now());
         let workers = (0..workers)
             .map(|index| {
                 worker::spawn(
@@ -171,10 +172,13 @@ impl Control {
                     census.clone(),
                     budget.clone(),
                     scripts.clone(),
+                    beats.clone(),
                 )
             })
             .collect::<io::Result<Vec<Worker>>>()?;
 
+        // As long as this runtime runs, draining included.
+        tokio::task::spawn_local(worker::give_beat(beat));
         let Doors { pools, stats, metrics, admin, files } = doors;
         let ids = publisher.generation().ids.clone();
         let entrances = Entrances::start(&workers, ids.into_iter().zip(pools).collect())?;

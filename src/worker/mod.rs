@@ -9,13 +9,14 @@
 
 mod accept;
 mod ask;
+mod beat;
 mod census;
 mod greeting;
 mod pools;
 mod world;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 
@@ -27,6 +28,7 @@ use crate::net::{Listener, Peer};
 pub use crate::stats::{PoolStats, WorkerBlock, WorkerStats};
 use crate::topology::{Generation, PoolId, PoolIx, ServerIx};
 pub use ask::{Ask, KillFilter};
+pub use beat::give as give_beat;
 pub use census::{Census, Seats};
 
 /// What is published to the workers: a generation, and what they count and share in it. Immutable, but for the counts.
@@ -100,7 +102,7 @@ pub struct Worker {
 /// Starts worker `index` on a thread of its own.
 ///
 /// It serves `published.borrow()` at once and every later one before it carries out orders that were sent after it.
-/// `census`, `budget` and `scripts` are shared by all workers.
+/// `census`, `budget` and `scripts` are shared by all workers; `beat` is what [`give_beat`] gives.
 pub fn spawn(
     index: usize,
     published: watch::Receiver<Arc<Published>>,
@@ -108,6 +110,7 @@ pub fn spawn(
     census: Arc<Census>,
     budget: Arc<Budget>,
     scripts: Arc<Scripts>,
+    beat: watch::Receiver<Instant>,
 ) -> std::io::Result<Worker> {
     let own = Arc::clone(&published.borrow().stats[index].own);
     let (orders, incoming) = mpsc::unbounded_channel();
@@ -120,6 +123,7 @@ pub fn spawn(
         scripts,
         own: Arc::clone(&own),
         orders: incoming,
+        beat,
     };
     // The runtime is made here, so that what is wrong with it is an error of the start.
     let runtime = tokio::runtime::Builder::new_current_thread();

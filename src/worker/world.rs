@@ -7,14 +7,14 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, watch};
-use tokio::time::MissedTickBehavior;
 
 use super::accept::{self, Door};
 use super::ask;
+use super::beat;
 use super::census::Census;
 use super::pools::{Place, Pools};
 use super::{DoorId, Moved, Notice, Order, Published};
@@ -35,6 +35,7 @@ pub(super) struct Seed {
     pub(super) scripts: Arc<Scripts>,
     pub(super) own: Arc<WorkerBlock>,
     pub(super) orders: mpsc::UnboundedReceiver<Order>,
+    pub(super) beat: watch::Receiver<Instant>,
 }
 
 /// Everything that lives on one worker's thread.
@@ -55,12 +56,6 @@ pub(super) struct World {
     /// Where clients go when another process takes over.
     successor: RefCell<Option<mpsc::UnboundedSender<(PoolId, Moved)>>>,
 }
-
-/// How often the loop shows that it comes around.
-const TICK: Duration = Duration::from_secs(1);
-
-/// What the runtime's timers may be late by themselves.
-const TIMER_GRAIN: Duration = Duration::from_millis(2);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -83,15 +78,12 @@ pub(super) fn run(mut builder: Builder, seed: Seed) {
 async fn live(mut seed: Seed) {
     let turn = Rc::new(Turn::new(Account::new(Arc::clone(&seed.budget))));
     tokio::task::spawn_local(flush_at_end_of_turn(Rc::clone(&turn)));
-    tokio::task::spawn_local(tick(Arc::clone(&seed.own)));
     let world = Rc::new(World::new(&seed, &turn));
-    let mut sweep = tokio::time::interval(SWEEP);
-    sweep.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let started = sweep.tick().await;
+    let own = Arc::clone(&seed.own);
+    tokio::task::spawn_local(beat::follow(Rc::clone(&world), turn, own, seed.beat));
     world.adopt(&seed.published.borrow_and_update().clone());
     let limit = loop {
         tokio::select! {
-            now = sweep.tick() => world.sweep(&turn, now.duration_since(started)),
             order = seed.orders.recv() => {
                 // An order refers to what was published before it was sent.
                 if seed.published.has_changed().unwrap_or(false) {
@@ -140,22 +132,6 @@ async fn flush_at_end_of_turn(turn: Rc<Turn>) {
 /// Look-ups of names at once: all that a worker does on threads of their own. More wait.
 const LOOKUPS: usize = 8;
 
-/// How often clients are looked at: one timer for all of them.
-const SWEEP: Duration = Duration::from_secs(1);
-
-/// Shows that this thread's loop comes around, and how late: a tick that waits stands behind work.
-async fn tick(own: Arc<WorkerBlock>) {
-    let mut ticks = tokio::time::interval(TICK);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        let due = ticks.tick().await;
-        let late = due.elapsed().saturating_sub(TIMER_GRAIN);
-        own.loop_late.add(late.as_micros() as u64);
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        own.loop_seen_at.set(since.as_micros() as u64);
-    }
-}
-
 impl World {
     fn new(seed: &Seed, turn: &Rc<Turn>) -> Self {
         Self {
@@ -187,7 +163,7 @@ impl World {
     }
 
     /// Moves the tick on, and ends clients that have overstayed their times.
-    fn sweep(&self, turn: &Turn, since_start: Duration) {
+    pub(super) fn sweep(&self, turn: &Turn, since_start: Duration) {
         turn.tick.set(u32::try_from(since_start.as_secs()).unwrap_or(u32::MAX));
         self.clients.borrow().values().for_each(|client| client.sweep());
     }
