@@ -534,7 +534,9 @@ impl Flush for ClientConn {
         }
         let unsent = self.outbox.charge();
         if self.outbox.is_cut() {
-            self.end(Closed::ReplyCut);
+            // What came before the reply that broke off is still due.
+            self.phase.set(Phase::Closing(Closed::ReplyCut));
+            self.wake();
         } else if self.pool.config().out_hard.is_met(unsent) && self.is_past_hard() {
             self.end(Closed::OutputLimit);
         } else if unsent > 0 && self.is_past_budget(unsent) {

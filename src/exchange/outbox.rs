@@ -335,9 +335,15 @@ impl Outbox {
         unsent
     }
 
-    /// Whether a reply broke off half-way: the client must be closed.
+    /// Whether a reply broke off half-way: the client must be closed, when it has what came before.
     pub fn is_cut(&self) -> bool {
         self.inner.borrow().state == State::Cut
+    }
+
+    /// Whether all that will ever be delivered has left. What stands behind a reply that broke off won't be.
+    pub fn is_delivered(&self) -> bool {
+        let inner = self.inner.borrow();
+        inner.ready.is_empty() && (inner.state == State::Cut || inner.slots.is_empty())
     }
 
     /// Tickets that are made from now on are for requests of the command with this index.
@@ -594,7 +600,7 @@ mod tests {
         turn.drain();
         assert_eq!(*client.sent.borrow(), b"half");
         a.settle(Outcome::Unknown(BackendError { cause: Cause::Reset, server: "s".into() }));
-        assert!(client.outbox.is_cut());
+        assert!(client.outbox.is_cut() && client.outbox.is_delivered());
         b.settle(Outcome::Reply(Reply::Borrowed(b"2")));
         turn.drain();
         assert_eq!(*client.sent.borrow(), b"half", "nothing follows a broken reply");

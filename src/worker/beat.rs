@@ -37,10 +37,13 @@ pub(super) async fn follow(
     own: Arc<WorkerBlock>,
     mut beat: watch::Receiver<Instant>,
 ) {
-    let started = Instant::now();
+    let started = *beat.borrow();
     loop {
         let given = *beat.borrow_and_update();
-        world.sweep(&turn, given.saturating_duration_since(started));
+        // To the nearest second: a beat is never quite a second behind the last one.
+        let seconds = (given.saturating_duration_since(started) + BEAT / 2).as_secs();
+        turn.tick.set(u32::try_from(seconds).unwrap_or(u32::MAX));
+        world.sweep();
         show(&own, given);
         if beat.changed().await.is_err() {
             return; // control has gone: so will this worker

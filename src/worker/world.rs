@@ -162,9 +162,8 @@ impl World {
         }
     }
 
-    /// Moves the tick on, and ends clients that have overstayed their times.
-    pub(super) fn sweep(&self, turn: &Turn, since_start: Duration) {
-        turn.tick.set(u32::try_from(since_start.as_secs()).unwrap_or(u32::MAX));
+    /// Ends clients that have overstayed their times.
+    pub(super) fn sweep(&self) {
         self.clients.borrow().values().for_each(|client| client.sweep());
     }
 

@@ -183,3 +183,42 @@ fn a_reply_that_breaks_off_has_a_counter_of_its_own() {
     wait_until("the client to be closed", PATIENCE, || fleet.stat("reply_cut") == 1);
     assert_eq!(fleet.stat("client_err"), 1);
 }
+
+/// A client that was slow to read had whole replies still to come when a later one broke off: it was closed at once, and they were
+/// lost with it.
+#[test]
+fn whole_replies_before_one_that_breaks_off_are_still_delivered() {
+    const WHOLE: usize = 12;
+    let (server_gone, go) = (Arc::new(Gate::default()), Arc::new(Gate::default()));
+    let server = FakeServer::start({
+        let (server_gone, go) = (Arc::clone(&server_gone), Arc::clone(&go));
+        move |connection, peer| {
+            if connection > 0 {
+                return;
+            }
+            peer.requests(WHOLE + 1);
+            let value = "x".repeat(1 << 20);
+            (0..WHOLE).for_each(|_| peer.send(format!("${}\r\n{value}\r\n", value.len())));
+            peer.send(format!("${}\r\n{}", value.len(), "y".repeat(200_000)));
+            server_gone.open();
+            go.pass();
+        }
+    });
+    let fleet = Fleet::over(&[server.entry("s0")], "", &["--threads", "1"]);
+    let mut client = fleet.client();
+    (0..=WHOLE).for_each(|_| client.send(["GET", "k"]));
+    server_gone.pass();
+    go.open();
+    wait_until("the server's end to be seen", PATIENCE, || fleet.server_stat(0, "server_eof") >= 1);
+    // What it sends now is never read: that must not cost it the replies either.
+    client.send(["GET", "k"]);
+    for _ in 0..WHOLE {
+        assert_eq!(client.read().bytes().len(), 1 << 20);
+    }
+    let mut rest = Vec::new();
+    while let Some(bytes) = client.read_some() {
+        rest.extend(bytes);
+    }
+    assert!(rest.starts_with(b"$1048576\r\ny") && rest.len() <= 200_010, "{}", rest.len());
+    wait_until("the client to be closed", PATIENCE, || fleet.stat("reply_cut") == 1);
+}

@@ -12,11 +12,7 @@ const LINGER: Duration = Duration::from_secs(2);
 impl ClientConn {
     /// Over when nothing is due any more; until then the flush wakes the task.
     pub(super) fn poll_delivered(&self, closed: Closed) -> Poll<Closed> {
-        if self.outbox.pending() == 0 && self.outbox.unsent() == 0 {
-            Poll::Ready(closed)
-        } else {
-            Poll::Pending
-        }
+        if self.outbox.is_delivered() { Poll::Ready(closed) } else { Poll::Pending }
     }
 
     /// Reads and drops what the client still sends. A socket that is closed with unread bytes in it is reset, and the

@@ -68,7 +68,7 @@ pub(super) enum Hold {
 impl Closed {
     /// Whether the client may have sent more than was read.
     pub(super) fn leaves_input(self) -> bool {
-        matches!(self, Self::Quit | Self::Protocol | Self::Http | Self::BufferLimit)
+        matches!(self, Self::Quit | Self::Protocol | Self::Http | Self::BufferLimit | Self::ReplyCut)
     }
 }
 
