@@ -32,6 +32,8 @@ pub struct Due {
     pub pending: usize,
     /// Bytes that have not left.
     pub unsent: usize,
+    /// Its socket is full. What waits behind an earlier reply isn't the client's to take yet.
+    pub full: bool,
     /// It is subscribed to something: it may be silent as long as it likes.
     pub listens: bool,
 }
@@ -87,7 +89,7 @@ impl Ages {
             }
             Phase::Open | Phase::Draining(_) | Phase::Leaving => {}
         }
-        let stalls = due.unsent > 0 && pool.out_soft.is_met(due.unsent);
+        let stalls = due.full && pool.out_soft.is_met(due.unsent);
         let idles = due.pending == 0 && due.unsent == 0 && !due.listens;
         let overdue = |applies: bool, limit: &Limit<Duration>, time, bit: u8, counter| {
             if !applies || !limit.is_met(time) {
@@ -127,7 +129,7 @@ mod tests {
     }
 
     fn due(now: u32, pending: usize, unsent: usize) -> Due {
-        Due { now, pending, unsent, listens: false }
+        Due { now, pending, unsent, full: unsent > 0, listens: false }
     }
 
     /// A server without a timeout hung, and clients that had closed their side long ago stayed, each with a descriptor.
@@ -153,6 +155,16 @@ mod tests {
         ages.took.set(5);
         assert_eq!(at(9, 2_000), None);
         assert_eq!(stats.over_out_stall.value(), 1);
+    }
+
+    /// Replies that came early stood behind one whose server slept, longer than `out_stall` after the client's socket had last been
+    /// full, if ever: it was closed, although it took all that it could get.
+    #[test]
+    fn what_waits_for_an_earlier_reply_is_no_stall() {
+        let (pool, stats, ages) = (pool("out_soft: 1kb, out_stall: 5s"), PoolBlock::default(), Ages::new(0));
+        let waits = Due { full: false, ..due(100, 1, 2_000) };
+        assert_eq!(ages.overstayed(Phase::Open, waits, &pool, &stats), None);
+        assert_eq!(stats.over_out_stall.value(), 0);
     }
 
     #[test]

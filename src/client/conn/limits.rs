@@ -93,6 +93,7 @@ impl ClientConn {
             now: self.pool.turn.tick.get(),
             pending: self.outbox.pending(),
             unsent,
+            full: self.blocked.get(),
             listens: self.subscriptions() != [0; 3],
         };
         if let Some(closed) =
