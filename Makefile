@@ -38,10 +38,11 @@ test: ## unit, property and layer tests, real servers, a smoke test of each clie
 	$(CARGO) test --locked --no-fail-fast
 	$(CARGO) test --locked --benches
 
-test-clients: ## every test of every client library, of redis_exporter, promtool and a browser, and a small run of the OpenResty scenario
+test-clients: ## every test of every client library and of applications on them (docs/clients.md), of redis_exporter, promtool and a browser, and a small run of the OpenResty scenario
 	tests/setup.sh test
+	tests/setup.sh clients
 	tests/setup.sh operating
-	$(CARGO) test --locked --test clients --test operating -- --include-ignored --nocapture --test-threads=1
+	$(CARGO) test --locked --test clients --test clients_table --test operating -- --include-ignored --nocapture --test-threads=1
 	tests/setup.sh openresty
 	python3 benches/openresty.py --binary target/debug/shardwise --short 500 --pooled 2000
 
@@ -121,4 +122,4 @@ setup: ## installs what the tests need: apt-get, pip, npm
 
 clean: ## removes what was built and installed inside this folder
 	$(CARGO) clean
-	rm -rf .venv .venv-envoy tests/clients/node/node_modules
+	rm -rf .venv .venv-* tests/clients/node/node_modules

