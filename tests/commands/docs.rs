@@ -142,7 +142,8 @@ kept ones; `max_leases` says how many clients may have one at once for each serv
 transaction, or the watch: the next `EXEC` says `-EXECABORT Transaction discarded because of: the connection to … was lost`.
 
 What concerns the client's connection and not the data (`SELECT`, `AUTH`, `HELLO`, `CLIENT …`, `CONFIG …`) can't be queued: it is
-answered by Redis's `-ERR Command not allowed inside a transaction`.
+answered by Redis's `-ERR Command not allowed inside a transaction`. So is what spans all servers (`SCAN`, `KEYS`, `DBSIZE`, `RANDOMKEY`,
+`FLUSHALL`, `SCRIPT LOAD`, `INFO` and so on): a transaction has one. Redis queues both kinds.
 
 ## Databases and protocols
 
