@@ -56,8 +56,7 @@ fn the_least_of_the_servers_that_a_client_wrote_to_is_the_answer() {
     assert_eq!(fourth.call(["WAIT", "1", "50"]), Value::Int(0));
     assert!(fourth.call(["WAIT", "x", "50"]).is_error("ERR value is not an integer"));
     assert!(fourth.call(["WAIT", "1", "-1"]).is_error("ERR timeout is negative"));
-    assert_eq!(
-        fourth.pipeline([&["MULTI"][..], &["WAIT", "1", "0"], &["EXEC"]])[2],
-        Value::array([Value::Int(0)])
-    );
+    // In a transaction it answers at once what it knows, as in Redis: a replica says once a second how far it is.
+    let told = fourth.pipeline([&["MULTI"][..], &["WAIT", "1", "0"], &["EXEC"]]);
+    assert!(matches!(told[2].items(), [Value::Int(0 | 1)]), "{told:?}");
 }
