@@ -3,7 +3,7 @@
 CARGO ?= cargo
 , := ,
 
-.PHONY: help build man deb demo test test-clients test-package soak fuzz bench bench-core bench-side-by-side scenario-openresty footprint reliability subscribers instructions \
+.PHONY: help build man deb demo test test-clients test-package soak fuzz bench bench-agreement bench-core bench-side-by-side scenario-openresty footprint reliability subscribers instructions \
         instructions-record lint fmt deny docs setup clean
 .DEFAULT_GOAL := help
 
@@ -71,6 +71,11 @@ bench: ## writes docs/benchmarks.md: Redis, shardwise, nutcracker, Envoy (up to 
 	tests/setup.sh bench
 	$(CARGO) build --release --locked
 	python3 benches/benchmarks.py --scale $(or $(SCALE),1) $(OPTIONS)
+
+bench-agreement: ## whether `shardwise bench` and redis-benchmark say the same of one target (2 minutes)
+	tests/setup.sh demo
+	$(CARGO) build --release --locked
+	python3 benches/agreement.py $(OPTIONS)
 
 bench-core: ## micro-benchmarks of the pure core (criterion)
 	$(CARGO) bench --locked
