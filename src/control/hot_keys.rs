@@ -81,8 +81,10 @@ pub fn heaviest(samples: &[KeySample], sources: &Sources, by: By, most: usize) -
         }
     }
     let mut keys: Vec<HeavyKey> = keys.into_values().collect();
-    // What is certain decides: a key that has only just come has the weight of the one whose place it took.
+    // What is certain decides: a key that has only just come has the weight of the one whose place it took. One of which nothing
+    // is certain is as good as any other, and not shown.
     let certain = |key: &HeavyKey| key.share - key.error;
+    keys.retain(|key| certain(key) > 0.0);
     keys.sort_by(|a, b| certain(b).total_cmp(&certain(a)).then_with(|| a.key.cmp(&b.key)));
     keys.truncate(most);
     keys
@@ -96,8 +98,7 @@ pub async fn on_page(workers: &[UnboundedSender<Order>], sources: &Sources) -> V
     let samples = samples(workers).await;
     let list = |by| {
         let keys = heaviest(&samples, sources, by, ON_PAGE);
-        let key =
-            |key: HeavyKey| json!({ "pool": key.pool, "key": key.key, "rate": key.rate, "share": key.share });
+        let key = |key: HeavyKey| json!({ "pool": key.pool, "key": key.key, "rate": key.rate, "share": key.share, "error": key.error });
         keys.into_iter().map(key).collect::<Value>()
     };
     json!({ "one_in": sources.config.process.hot_keys, "requests": list(By::Requests), "bytes": list(By::Bytes) })
