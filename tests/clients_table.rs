@@ -14,9 +14,9 @@ use support::{Port, Process, Redis, Shardwise, locate, pool};
 
 /// What the table tells of, and how it is asked.
 struct Client {
-    /// Its line in the table; programs tell their version themselves.
-    protocol: &'static str,
-    /// How the program is called, but for host and port.
+    /// What a library speaks; what keeps the keys of an application together. Programs tell their name and version themselves.
+    about: &'static str,
+    /// How the program is called, but for host and port; empty: nginx runs it.
     program: fn() -> Vec<String>,
     /// What comes behind host and port.
     last: &'static [&'static str],
@@ -48,32 +48,35 @@ const LIBRARIES: &[Client] = &[
     client("RESP2", || node("features-node-redis.js"), &["2"]),
     client("RESP3", || node("features-node-redis.js"), &["3"]),
     client("RESP2", || vec![path(&locate("php")), path(&ours("php/features.php"))], &[]),
-    client("RESP2", || vec![built_by_cc()], &[]),
+    client("RESP2", || vec![path(&home().join("target/clients/hiredis-features"))], &[]),
     client("RESP2", || vec![path(&home().join("target/clients/debug/redis-rs"))], &[]),
     Client {
         setting: Setting::Framework,
         ..client("RESP2", || vec![path(&home().join("target/clients/debug/fred"))], &[])
     },
-    client("RESP2", Vec::new, &[]), // lua-resty-redis: nginx runs it
+    client("RESP2", Vec::new, &[]), // lua-resty-redis
 ];
 
 const APPLICATIONS: &[Client] = &[
-    application(|| python(".venv-clients", "celery_features.py")),
-    application(|| python(".venv-clients", "rq_features.py")),
-    application(|| python(".venv-clients", "django_features.py")),
-    application(|| node("features-bullmq.js")),
+    application(
+        "`global_keyprefix: \"{celery}\"` in `broker_transport_options` and `result_backend_transport_options`",
+        || python(".venv-clients", "celery_features.py"),
+    ),
+    application("`RQ_KEY_PREFIX={rq}` in the environment, of workers too", || {
+        python(".venv-clients", "rq_features.py")
+    }),
+    application("`\"KEY_PREFIX\": \"{cache}\"` in `CACHES`", || {
+        python(".venv-clients", "django_features.py")
+    }),
+    application("`prefix: '{name}'` of every queue, worker and flow", || node("features-bullmq.js")),
 ];
 
-const fn client(
-    protocol: &'static str,
-    program: fn() -> Vec<String>,
-    last: &'static [&'static str],
-) -> Client {
-    Client { protocol, program, last, setting: Setting::Defaults }
+const fn client(about: &'static str, program: fn() -> Vec<String>, last: &'static [&'static str]) -> Client {
+    Client { about, program, last, setting: Setting::Defaults }
 }
 
-const fn application(program: fn() -> Vec<String>) -> Client {
-    Client { protocol: "", program, last: &[], setting: Setting::Framework }
+const fn application(about: &'static str, program: fn() -> Vec<String>) -> Client {
+    Client { about, program, last: &[], setting: Setting::Framework }
 }
 
 #[test]
@@ -120,7 +123,7 @@ impl Site {
         Self { _proxy: proxy, shards, single: Redis::start(), plain, framework }
     }
 
-    /// What the client tells behind shardwise. What it can't do there and can with Redis is a fault.
+    /// What the client tells behind shardwise. What it can't do there, or with Redis, is a fault.
     fn ask(&self, client: &Client, faults: &mut Vec<String>) -> Told {
         let port = match client.setting {
             Setting::Defaults => self.plain.number(),
@@ -129,31 +132,34 @@ impl Site {
         for server in self.shards.iter().chain([&self.single]) {
             server.client().call(["FLUSHALL"]);
         }
-        let told = run(client, port);
-        let direct = run(client, self.single.port());
-        for ((feature, fault), (_, without)) in told.features.iter().zip(&direct.features) {
-            println!("{:<22} {:<6} {feature:<14} {}", told.client, client.protocol, mark(fault));
-            let here = fault.as_ref().map(|why| format!("{}: {feature}: {why}", told.client));
-            let there = without.as_ref().map(|why| format!("{}: {feature}: with Redis: {why}", told.client));
-            faults.extend(here.into_iter().chain(there));
+        let (told, direct) = (run(client, port), run(client, self.single.port()));
+        for (place, one) in [("shardwise", &told), ("Redis", &direct)] {
+            for (feature, fault) in &one.features {
+                println!("{:<22} {place:<10} {feature:<14} {}", one.client, mark(fault));
+                faults.extend(fault.as_ref().map(|why| format!("{}, {place}: {feature}: {why}", one.client)));
+            }
         }
+        assert_eq!(told.names(), direct.names(), "{}: one of the two ended early", told.client);
         told
     }
 }
 
+impl Told {
+    fn names(&self) -> Vec<&str> {
+        self.features.iter().map(|(feature, _)| feature.as_str()).collect()
+    }
+}
+
 fn libraries_table(site: &Site, faults: &mut Vec<String>) -> String {
-    let mut table = String::new();
-    for (at, client) in LIBRARIES.iter().enumerate() {
-        let told = site.ask(client, faults);
-        if at == 0 {
-            let features: Vec<&str> = told.features.iter().map(|(feature, _)| feature.as_str()).collect();
-            writeln!(table, "| Client | Protocol | {} | Pool |", features.join(" | ")).unwrap();
-            writeln!(table, "|---|---|{}---|", "---|".repeat(features.len())).unwrap();
-        }
+    let told: Vec<Told> = LIBRARIES.iter().map(|client| site.ask(client, faults)).collect();
+    let features = told[0].names();
+    let mut table = format!("| Client | Protocol | {} | Pool |\n", features.join(" | "));
+    writeln!(table, "|---|---|{}---|", "---|".repeat(features.len())).unwrap();
+    for (client, told) in LIBRARIES.iter().zip(&told) {
+        assert_eq!(told.names(), features, "{} was not asked the same", told.client);
         let marks: Vec<String> = told.features.iter().map(|(_, fault)| mark(fault)).collect();
         let pool = if client.setting == Setting::Framework { "`ping: reply`" } else { "defaults" };
-        writeln!(table, "| {} | {} | {} | {pool} |", told.client, client.protocol, marks.join(" | "))
-            .unwrap();
+        writeln!(table, "| {} | {} | {} | {pool} |", told.client, client.about, marks.join(" | ")).unwrap();
     }
     table
 }
@@ -162,16 +168,7 @@ fn applications_table(site: &Site, faults: &mut Vec<String>) -> String {
     let mut table = "| Application | What was done, each ok | Its keys' tag |\n|---|---|---|\n".to_owned();
     for client in APPLICATIONS {
         let told = site.ask(client, faults);
-        let done: Vec<&str> = told.features.iter().map(|(feature, _)| feature.as_str()).collect();
-        let tag = match told.client.split(' ').next() {
-            Some("Celery") => {
-                "`global_keyprefix: \"{celery}\"` in `broker_transport_options` and `result_backend_transport_options`"
-            }
-            Some("rq") => "`RQ_KEY_PREFIX={rq}` in the environment, of workers too",
-            Some("BullMQ") => "`prefix: '{name}'` of every queue, worker and flow",
-            _ => "`\"KEY_PREFIX\": \"{cache}\"` in `CACHES`",
-        };
-        writeln!(table, "| {} | {} | {tag} |", told.client, done.join(", ")).unwrap();
+        writeln!(table, "| {} | {} | {} |", told.client, told.names().join(", "), client.about).unwrap();
     }
     table
 }
@@ -192,10 +189,12 @@ fn run(client: &Client, port: u16) -> Told {
     };
     let mut told = parse(&String::from_utf8_lossy(&output.stdout));
     told.client = with_version(told.client);
-    if told.features.is_empty() || told.features.iter().any(|(_, fault)| fault.is_some()) {
+    let failed = told.features.iter().any(|(_, fault)| fault.is_some());
+    // One that hangs, or dies, has told less than all.
+    assert!(failed || output.status.success(), "{}, {}: {output:?}", told.client, output.status);
+    if failed {
         println!("{}", String::from_utf8_lossy(&output.stderr));
     }
-    assert!(!told.features.is_empty(), "{}: {}", output.status, String::from_utf8_lossy(&output.stdout));
     told
 }
 
@@ -239,19 +238,7 @@ fn through_nginx(port: u16) -> Output {
     let mut nginx = Process::start("nginx", locate("nginx"), &args, folder.path());
     nginx.wait_ready(|| http.is_listened_on());
     let page = format!("http://{}/features?host=127.0.0.1&port={port}", http.address());
-    Command::new(locate("curl")).args(["-sS", "--max-time", "120", &page]).output().expect("curl starts")
-}
-
-/// hiredis's program, built where cargo builds.
-fn built_by_cc() -> String {
-    let program = home().join("target/clients/hiredis-features");
-    std::fs::create_dir_all(program.parent().expect("a folder")).expect("target/ can be written to");
-    let source = ours("hiredis/features.c");
-    let mut cc = Command::new(locate("cc"));
-    cc.args(["-O1", "-Wall", "-o"]).arg(&program).arg(source).arg("-lhiredis");
-    let built = cc.status().expect("cc starts");
-    assert!(built.success(), "hiredis's program can't be built: make test-clients");
-    path(&program)
+    Command::new(locate("curl")).args(["-sSf", "--max-time", "120", &page]).output().expect("curl starts")
 }
 
 fn python(environment: &str, program: &str) -> Vec<String> {

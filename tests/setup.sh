@@ -22,15 +22,14 @@ need 'command -v nutcracker' nutcracker
 need 'command -v setpriv' util-linux
 need 'command -v python3' python3
 if [ "${1:-test}" = instructions ]; then need 'command -v valgrind' valgrind; fi
-if [ "${1:-test}" = openresty ]; then
+case "${1:-test}" in openresty | clients)
   need 'command -v nginx' nginx-core
   need 'test -e /usr/lib/nginx/modules/ngx_http_lua_module.so' libnginx-mod-http-lua
   need 'test -e /usr/share/lua/5.1/nginx/redis.lua' lua-nginx-redis
-  need 'command -v ab' apache2-utils
-fi
-if [ "${1:-test}" = bench ]; then need 'python3 -c "import ensurepip"' python3-venv; fi
+esac
+if [ "${1:-test}" = openresty ]; then need 'command -v ab' apache2-utils; fi
+case "${1:-test}" in bench | test | clients) need 'python3 -c "import ensurepip"' python3-venv ;; esac
 if [ "${1:-test}" = test ]; then
-  need 'python3 -c "import ensurepip"' python3-venv
   need 'command -v node' nodejs
   need 'command -v npm' npm
   need 'command -v php' php-cli
@@ -51,9 +50,6 @@ fi
 
 if [ "${1:-test}" = clients ]; then
   need 'test -e /usr/include/hiredis/hiredis.h' libhiredis-dev
-  need 'command -v nginx' nginx-core
-  need 'test -e /usr/lib/nginx/modules/ngx_http_lua_module.so' libnginx-mod-http-lua
-  need 'test -e /usr/share/lua/5.1/nginx/redis.lua' lua-nginx-redis
   need 'command -v curl' curl
 fi
 
@@ -97,6 +93,7 @@ if [ "${1:-test}" = clients ]; then
   environment .venv-clients tests/clients/python/applications.txt 'redis, celery, rq, django'
   environment .venv-redis46 tests/clients/python/redis-4.6.txt redis
   ${CARGO:-cargo} build -q --locked --manifest-path tests/clients/rust/Cargo.toml --target-dir target/clients
+  cc -O1 -Wall -o target/clients/hiredis-features tests/clients/hiredis/features.c -lhiredis
 fi
 
 [ "${1:-test}" = test ] || exit 0

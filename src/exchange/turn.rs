@@ -63,8 +63,8 @@ impl Turn {
 
     /// Flushes servers, then clients. What they mark meanwhile is flushed too.
     pub fn drain(&self) {
-        // The writes have a time of their own: what waited for them waited until now. What is alone has waited for nothing,
-        // and reading the clock is a fortieth of all that a lone request costs.
+        // The writes have a time of their own: what waited for them waited until now. What is alone has waited for nothing, and
+        // isn't worth another look at the clock.
         if self.marks() > 1 {
             self.began.set(self.now.take());
         }

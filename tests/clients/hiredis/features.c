@@ -1,5 +1,5 @@
 /* hiredis against HOST PORT, at its defaults. Tells what it could do: a line for the client, then one for each feature:
- * its name, `ok` or `FAILED`, and why. Built by the test: cc features.c -lhiredis */
+ * its name, `ok` or `FAILED`, and why. Built by tests/setup.sh */
 
 #include <hiredis/hiredis.h>
 #include <stdarg.h>

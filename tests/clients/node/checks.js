@@ -3,6 +3,7 @@
 'use strict';
 
 const assert = require('node:assert');
+const { within } = require('./report');
 
 exports.run = async function run(client, { send, pipeline }) {
   const key = (name) => `smoke:${client}:${name}`;
@@ -97,10 +98,4 @@ exports.run = async function run(client, { send, pipeline }) {
 };
 
 /// Rejects when `promise` takes longer than ten seconds: a client that waits for ever is a failure too.
-exports.soon = (what, promise) => {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what}: nothing happened for 10 s`)), 10_000);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-};
+exports.soon = (what, promise) => within(10_000, promise, what);

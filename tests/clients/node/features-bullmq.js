@@ -42,6 +42,6 @@ end(async () => {
       assert.strictEqual(await job.waitUntilFinished(events, 20_000), 12);
     },
   });
-  await within(10_000, Promise.all([worker.close(), queue.close(), events.close(), flows.close()]));
+  await within(10_000, Promise.all([worker.close(), queue.close(), events.close(), flows.close()]), 'close');
   return passed;
 });

@@ -7,7 +7,7 @@ exports.run = async function run(client, checks) {
   let passed = true;
   for (const [name, check] of Object.entries(checks)) {
     try {
-      await within(20_000, check());
+      await within(20_000, check(), name);
       console.log(`${name}\tok`);
     } catch (fault) {
       passed = false;
@@ -18,11 +18,11 @@ exports.run = async function run(client, checks) {
   return passed;
 };
 
-/** The promise's outcome, or a failure after so many milliseconds. */
-const within = (exports.within = function within(limit, promise) {
+/** The promise's outcome, or a failure after so many milliseconds, which names what was awaited. */
+const within = (exports.within = function within(limit, promise, what) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`nothing within ${limit} ms`)), limit);
+    timer = setTimeout(() => reject(new Error(`${what}: nothing within ${limit} ms`)), limit);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 });

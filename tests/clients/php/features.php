@@ -2,6 +2,8 @@
 // phpredis against HOST PORT, at its defaults. Tells what it could do: a line for the client, then one for each feature.
 declare(strict_types=1);
 
+require __DIR__ . '/same.php';
+
 [, $host, $port] = $argv;
 
 function connect(): Redis
@@ -10,13 +12,6 @@ function connect(): Redis
     $client = new Redis();
     $client->connect($host, (int) $port);
     return $client;
-}
-
-function same(mixed $found, mixed $wanted): void
-{
-    if ($found !== $wanted) {
-        throw new Exception('found ' . json_encode($found) . ', wanted ' . json_encode($wanted));
-    }
 }
 
 /** What one message of a subscription is: the arguments of its callback. Only closing ends subscribe() in this version of phpredis. */

@@ -2,6 +2,8 @@
 // phpredis against HOST PORT: one line a check, exit code 1 if any fails.
 declare(strict_types=1);
 
+require __DIR__ . '/same.php';
+
 $host = $argv[1];
 $port = (int) $argv[2];
 $name = 'phpredis ' . phpversion('redis');
@@ -12,13 +14,6 @@ $client->setOption(Redis::OPT_READ_TIMEOUT, 10);
 function key_of(string $name): string
 {
     return "smoke:phpredis:$name";
-}
-
-function same(mixed $found, mixed $wanted): void
-{
-    if ($found !== $wanted) {
-        throw new Exception('found ' . substr(var_export($found, true), 0, 300) . ', wanted ' . substr(var_export($wanted, true), 0, 300));
-    }
 }
 
 $checks = [

@@ -6,6 +6,8 @@ import traceback
 
 import redis
 
+from report import expect
+
 PREFIX = b"smoke:redis-py:"
 
 
@@ -223,11 +225,6 @@ def threads(client):
     for worker in workers:
         worker.join()
     expect(faults, [])
-
-
-def expect(found, wanted):
-    if found != wanted:
-        raise AssertionError(f"found {found!r:.300}, wanted {wanted!r:.300}")
 
 
 def expect_error(call, *any_of):
