@@ -26,8 +26,10 @@ pub struct Outcome {
     pub targets: Vec<String>,
     /// Names of the tests.
     pub tests: Vec<String>,
-    /// One per test and target: all targets of the first test, then those of the next.
+    /// One per test and target that had a turn: all targets of the first test, then those of the next.
     pub rows: Vec<Row>,
+    /// It was ended before all rounds were over: the last turn is a part of one, and a row has fewer turns, or there is none.
+    pub stopped: bool,
 }
 
 /// One test on one target.
@@ -61,17 +63,20 @@ pub fn run(
         }
     }
     let mut turns: Vec<Vec<Figures>> = (0..tests.len() * targets.len()).map(|_| Vec::new()).collect();
-    for round in 0..settings.rounds {
+    'rounds: for round in 0..settings.rounds {
         for (i, test) in tests.iter().enumerate() {
             // The order rotates, so that none always follows the same one.
             for k in 0..targets.len() {
+                if watcher.is_stopped() {
+                    break 'rounds;
+                }
                 let j = (k + round) % targets.len();
                 let what = format!("{}/{} {} on {}", round + 1, settings.rounds, test.name, targets[j].name);
                 turns[i * targets.len() + j].push(turn(settings, &targets[j], test, round, &what, watcher)?);
             }
         }
     }
-    Ok(outcome(settings, targets, tests, turns))
+    Ok(outcome(settings, targets, tests, turns, watcher.is_stopped()))
 }
 
 fn turn(
@@ -127,10 +132,16 @@ fn fill(settings: &Settings, target: &Target, watcher: &mut dyn Watcher) -> Resu
     }
 }
 
-fn outcome(settings: &Settings, targets: &[Target], tests: &[Workload], turns: Vec<Vec<Figures>>) -> Outcome {
+fn outcome(
+    settings: &Settings,
+    targets: &[Target],
+    tests: &[Workload],
+    turns: Vec<Vec<Figures>>,
+    stopped: bool,
+) -> Outcome {
     let first: Vec<Vec<f64>> =
         turns.iter().step_by(targets.len()).map(|turns| turns.iter().map(Figures::rate).collect()).collect();
-    let rows = turns.into_iter().enumerate().map(|(at, turns)| {
+    let rows = turns.into_iter().enumerate().filter(|(_, turns)| !turns.is_empty()).map(|(at, turns)| {
         let (test, target) = (at / targets.len(), at % targets.len());
         let (mut latency, mut faults) = (latencies(), Faults::default());
         for turn in &turns {
@@ -147,6 +158,7 @@ fn outcome(settings: &Settings, targets: &[Target], tests: &[Workload], turns: V
         targets: targets.iter().map(|target| target.name.clone()).collect(),
         tests: tests.iter().map(|test| test.name.clone()).collect(),
         rows,
+        stopped,
     }
 }
 
@@ -223,6 +235,9 @@ impl Watcher for Silent {
     fn begins(&mut self, _: &str, _: Length) {}
     fn progress(&mut self, _: &turn::Progress) {}
     fn ends(&mut self) {}
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
 
 /// How far apart the points of a turn's course are.

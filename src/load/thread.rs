@@ -13,7 +13,7 @@ use bytes::BytesMut;
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval_at};
 
 use super::client::Client;
 use super::connect::Door;
@@ -183,7 +183,8 @@ impl Thread {
 
     /// Hands over samples until all clients have ended, or the turn is abandoned.
     async fn watch(&self, mut tasks: JoinSet<()>, mut phase: watch::Receiver<Phase>) {
-        let mut ticks = interval(SAMPLE);
+        // Not at once: a sample without a reply would be a point of its own.
+        let mut ticks = interval_at(tokio::time::Instant::now() + SAMPLE, SAMPLE);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {

@@ -18,7 +18,10 @@ use super::workload::Workload;
 /// How long connecting may take before the load begins with those that are there.
 const GATHERING: Duration = Duration::from_secs(15);
 
-/// Is told how a run goes, from the thread that runs it.
+/// How long a turn that is stopped waits for the replies that are due.
+const LAST_REPLIES: Duration = Duration::from_secs(1);
+
+/// Is told how a run goes, from the thread that runs it, and may end it.
 pub trait Watcher {
     /// A turn begins; `what` is for people: round, test and target.
     fn begins(&mut self, what: &str, length: Length);
@@ -26,6 +29,8 @@ pub trait Watcher {
     fn progress(&mut self, progress: &Progress);
     /// The turn is over.
     fn ends(&mut self);
+    /// Whether the run is to end now, with what is known so far. Asked several times a second.
+    fn is_stopped(&self) -> bool;
 }
 
 /// Where a turn stands.
@@ -103,7 +108,7 @@ pub fn run(
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     drop(to_main);
     let mut turn = Turn::new(settings, &messages, threads.len());
-    turn.gather();
+    turn.gather(watcher);
     let cpu = (cpu::own_seconds(), cpu::seconds_of(&target.pids));
     let begun = zero.elapsed();
     turn.start = Instant::now();
@@ -151,16 +156,18 @@ impl<'a> Turn<'a> {
     }
 
     /// Waits until every thread has tried to connect all its clients.
-    fn gather(&mut self) {
+    fn gather(&mut self, watcher: &dyn Watcher) {
         let (mut missing, end) = (self.running, Instant::now() + GATHERING.max(CONNECT_TIMEOUT));
-        while missing > 0 {
-            match self.messages.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        while missing > 0 && !watcher.is_stopped() {
+            let left = end.saturating_duration_since(Instant::now());
+            match self.messages.recv_timeout(left.min(SAMPLE)) {
                 Ok(Message::Ready) => missing -= 1,
                 Ok(Message::Sample(sample)) => self.total.merge(&sample),
                 Ok(Message::Ended(why)) => {
                     missing -= 1;
                     self.ended(why);
                 }
+                Err(RecvTimeoutError::Timeout) if left > SAMPLE => {}
                 Err(_) => return,
             }
         }
@@ -174,6 +181,7 @@ impl<'a> Turn<'a> {
         watcher: &mut dyn Watcher,
     ) {
         let (mut point, mut heard, mut samples) = (Instant::now(), Instant::now(), 0);
+        let mut stopped = None;
         while self.running > 0 {
             match self.messages.recv_timeout(SAMPLE / 2) {
                 Ok(Message::Ready) | Err(RecvTimeoutError::Timeout) => {}
@@ -190,6 +198,12 @@ impl<'a> Turn<'a> {
             }
             if matches!(length, Length::Time(time) if self.start.elapsed() >= time) {
                 gate.close();
+            }
+            if watcher.is_stopped() {
+                gate.close();
+                if stopped.get_or_insert_with(Instant::now).elapsed() >= LAST_REPLIES {
+                    let _ = phase.send(Phase::Abandon); // those who have ended need not know
+                }
             }
             if heard.elapsed() >= self.give_up && !self.gave_up {
                 self.gave_up = true;

@@ -1,8 +1,11 @@
 //! `shardwise bench` against real servers: what it sends, what it reports.
 
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{Port, Redis, Shardwise, pool};
+use crate::support::{PATIENCE, Port, Redis, Shardwise, pool, wait_until};
 use crate::{run_in, stderr, stdout};
 
 /// Runs a benchmark to its end and reads its JSON.
@@ -20,6 +23,29 @@ fn calls(redis: &Redis, command: &str) -> Option<u64> {
     let info = String::from_utf8(info).unwrap();
     let line = info.lines().find(|line| line.starts_with(&format!("cmdstat_{command}:calls=")))?;
     line.split(['=', ',']).nth(1)?.parse().ok()
+}
+
+/// A run of hours that was ended by Ctrl-C used to end without a figure.
+#[test]
+fn an_interrupted_run_reports_what_was_done() {
+    let redis = Redis::start();
+    let target = format!("redis={}", redis.address());
+    let running = Command::new(Shardwise::PROGRAM)
+        .args(["bench", "--target", &target, "-n", "1000000000", "-t", "set,get", "--json", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program");
+    wait_until("requests come", PATIENCE, || calls(&redis, "set") > Some(1_000));
+    kill_process(Pid::from_child(&running), Signal::INT).expect("it runs");
+    let output = running.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let report: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(report["stopped"], true);
+    let results = report["results"].as_array().expect("a list");
+    assert_eq!(results.len(), 1, "GET had no turn: {report}");
+    assert_eq!(results[0]["errors"], 0, "what was due has come: {report}");
+    assert_eq!(results[0]["replies"].as_u64(), calls(&redis, "set"));
 }
 
 #[test]

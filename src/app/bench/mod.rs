@@ -2,6 +2,7 @@
 
 mod options;
 mod progress;
+mod stop;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,7 +17,11 @@ use crate::load::{self, Outcome, report};
 /// Descriptors that are needed beside those of clients.
 const OWN_DESCRIPTORS: u64 = 64;
 
-/// Runs all, and writes what was asked for. Errors of targets are results, not failures.
+/// What shells say of a program that SIGINT has ended.
+pub const INTERRUPTED: u8 = 130;
+
+/// Runs all, and writes what was asked for. Errors of targets are results, not failures. After SIGINT
+/// the reports are of what was done until then, and the exit code is 130.
 pub fn bench(options: &BenchOptions) -> ExitCode {
     let (targets, tests) = match options.targets().and_then(|targets| Ok((targets, options.tests()?))) {
         Ok(read) => read,
@@ -26,15 +31,23 @@ pub fn bench(options: &BenchOptions) -> ExitCode {
     if let Some(warning) = raise_descriptors(settings.clients as u64 + OWN_DESCRIPTORS) {
         complain(&format!("shardwise bench: {warning}"));
     }
-    let outcome = match load::run(&settings, &targets, &tests, &mut progress::Bar::new(options.quiet)) {
+    let stop = match stop::Stop::at_interrupt() {
+        Ok(stop) => stop,
+        Err(error) => return refuse(&format!("shardwise bench: cannot wait for SIGINT: {error}")),
+    };
+    let outcome = match load::run(&settings, &targets, &tests, &mut progress::Bar::new(options.quiet, stop)) {
+        Ok(outcome) if outcome.rows.is_empty() => {
+            return refuse("shardwise bench: stopped before anything was measured");
+        }
         Ok(outcome) => outcome,
         Err(why) => return refuse(&format!("shardwise bench: {why}")),
     };
-    match write_reports(options, &outcome) {
+    let code = match write_reports(options, &outcome) {
         Ok(Some(shown)) => print(&shown),
         Ok(None) => print(&table(options, &outcome)),
-        Err(why) => refuse(&format!("{}\nshardwise bench: {why}", report::table(&outcome))),
-    }
+        Err(why) => return refuse(&format!("{}\nshardwise bench: {why}", report::table(&outcome))),
+    };
+    if outcome.stopped { ExitCode::from(INTERRUPTED) } else { code }
 }
 
 fn table(options: &BenchOptions, outcome: &Outcome) -> String {

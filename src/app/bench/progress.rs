@@ -2,20 +2,22 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::stop::Stop;
 use crate::load::{Length, Progress, Watcher};
 
 /// Shows the current turn on the standard error, if that is a terminal.
 #[derive(Debug)]
 pub struct Bar {
     quiet: bool,
+    stop: Stop,
     bar: ProgressBar,
     length: Length,
 }
 
 impl Bar {
-    /// `quiet`: shows nothing.
-    pub fn new(quiet: bool) -> Self {
-        Self { quiet, bar: ProgressBar::hidden(), length: Length::Requests(0) }
+    /// `quiet`: shows nothing. The run ends when `stop` is asked for.
+    pub fn new(quiet: bool, stop: Stop) -> Self {
+        Self { quiet, stop, bar: ProgressBar::hidden(), length: Length::Requests(0) }
     }
 }
 
@@ -50,5 +52,9 @@ impl Watcher for Bar {
     fn ends(&mut self) {
         self.bar.finish_and_clear();
         self.bar = ProgressBar::hidden();
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.is_asked_for()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::json::QUANTILES;
 use super::svg::{self, Axis, Bar, COLOURS, Line, Mark};
-use super::{Outcome, escaped, load_in_words, milliseconds, thousands};
+use super::{Outcome, STOPPED, escaped, load_in_words, milliseconds, thousands};
 use crate::load::Row;
 use crate::load::rounds::STEP;
 
@@ -33,6 +33,9 @@ pub fn html(outcome: &Outcome, title: &str, machine: &str) -> String {
         load = escaped(&load_in_words(&outcome.settings)),
         machine = escaped(machine),
     );
+    if outcome.stopped {
+        page.push_str(&format!("<p class=\"bad\">{STOPPED}</p>\n"));
+    }
     page.push_str(&table(outcome));
     page.push_str(&errors(outcome));
     page.push_str(&format!("<h2>Requests per second</h2>\n{}{}\n", legend(outcome), throughput(outcome)));
@@ -161,21 +164,24 @@ fn latencies(rows: &[(usize, &Row)]) -> String {
     };
     let line = |(colour, row): &(usize, &Row)| Line {
         colour: *colour,
-        points: QUANTILES.iter().zip(seen(row)).map(|(q, ms)| (stretch(*q), ms.log10())).collect(),
+        pieces: vec![QUANTILES.iter().zip(seen(row)).map(|(q, ms)| (stretch(*q), ms.log10())).collect()],
     };
     svg::lines(&x, &y, &all().map(line).collect::<Vec<_>>())
 }
 
-/// One value over time.
+/// One value over time; each round is a piece of its own.
 fn course(rows: &[(usize, &Row)], value: impl Fn(&(f64, f64)) -> f64) -> String {
     let step = STEP.as_secs_f64();
     let line = |(colour, row): &(usize, &Row)| {
-        let points = row.turns.iter().flat_map(|turn| &turn.course).enumerate();
-        Line { colour: *colour, points: points.map(|(i, point)| (i as f64 * step, value(point))).collect() }
+        let mut at = 0..;
+        let mut piece = |points: &Vec<(f64, f64)>| -> Vec<(f64, f64)> {
+            points.iter().zip(&mut at).map(|(point, i)| (f64::from(i) * step, value(point))).collect()
+        };
+        Line { colour: *colour, pieces: row.turns.iter().map(|turn| piece(&turn.course)).collect() }
     };
     let lines: Vec<Line> = rows.iter().map(line).collect();
     let most = |pick: fn(&(f64, f64)) -> f64| {
-        lines.iter().flat_map(|line| line.points.iter().map(pick)).fold(0.0, f64::max)
+        lines.iter().flat_map(|line| line.pieces.iter().flatten().map(pick)).fold(0.0, f64::max)
     };
     svg::lines(
         &svg::from_zero(most(|point| point.0), "seconds"),

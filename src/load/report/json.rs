@@ -25,6 +25,7 @@ pub fn json(outcome: &Outcome) -> Value {
             "rounds": settings.rounds, "keep_alive": settings.keep_alive, "resp": if settings.resp3 { 3 } else { 2 },
             "rate": settings.rate, "verify": settings.verify, "fill": settings.fill, "seed": settings.seed,
         },
+        "stopped": outcome.stopped,
         "results": outcome.rows.iter().map(|row| result(row, settings.threads)).collect::<Vec<_>>(),
     })
 }

@@ -43,6 +43,9 @@ fn load_in_words(settings: &Settings) -> String {
     words.join(", ")
 }
 
+/// What every report says of a run that was ended early.
+const STOPPED: &str = "stopped before all rounds were over: these figures are of what was done until then";
+
 /// Text as HTML and SVG take it.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
@@ -126,6 +129,7 @@ pub(super) mod sample {
             targets: vec!["redis".into(), "<proxy>, \"2\"".into()],
             tests: vec!["get".into()],
             rows: vec![row("get", "redis", None, 0), row("get", "<proxy>, \"2\"", Some(0.9), 7)],
+            stopped: false,
         }
     }
 }

@@ -12,10 +12,10 @@ const RIGHT: f64 = 12.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 44.0;
 
-/// One target's points, ascending in x.
+/// One target's points, ascending in x. Nothing is drawn between two pieces.
 pub(super) struct Line {
     pub colour: usize,
-    pub points: Vec<(f64, f64)>,
+    pub pieces: Vec<Vec<(f64, f64)>>,
 }
 
 /// A number and what is written beside it.
@@ -58,10 +58,10 @@ pub(super) fn lines(x: &Axis, y: &Axis, lines: &[Line]) -> String {
         let (at, bottom) = (place_x(mark.at), HEIGHT - BOTTOM + 16.0);
         body.push_str(&format!("<text x=\"{at:.1}\" y=\"{bottom}\" text-anchor=\"{anchor}\">{text}</text>"));
     }
-    for line in lines {
+    let pieces = lines.iter().flat_map(|line| line.pieces.iter().map(|piece| (line.colour % COLOURS, piece)));
+    for (colour, piece) in pieces {
         let points: Vec<String> =
-            line.points.iter().map(|(x, y)| format!("{:.1},{:.1}", place_x(*x), place_y(*y))).collect();
-        let colour = line.colour % COLOURS;
+            piece.iter().map(|(x, y)| format!("{:.1},{:.1}", place_x(*x), place_y(*y))).collect();
         body.push_str(&format!(
             "<polyline style=\"stroke:var(--c{colour})\" points=\"{}\"/>",
             points.join(" ")

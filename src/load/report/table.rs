@@ -1,6 +1,6 @@
 //! The table at the end of a run.
 
-use super::{Outcome, load_in_words, milliseconds, thousands};
+use super::{Outcome, STOPPED, load_in_words, milliseconds, thousands};
 use crate::load::Row;
 
 /// From this load of its own on, what is measured may be the generator.
@@ -73,6 +73,9 @@ fn errors(outcome: &Outcome) -> String {
 
 fn notes(outcome: &Outcome) -> String {
     let mut text = String::new();
+    if outcome.stopped {
+        text.push_str(&format!("\n{STOPPED}"));
+    }
     for row in &outcome.rows {
         if row.given_up() > 0 {
             let seconds = outcome.settings.give_up.as_secs_f64();
